@@ -1,0 +1,212 @@
+"""Degrees: wrapping, circular distance and mean, direction labels and how scores become directions.
+
+Azimuths are degrees in [0, 360): 0 is front, 90 is left. Directions of frames with a varying number
+of sources are arrays (n_frames, n_sources) padded with NaN where there is no source.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Float = NDArray[np.floating[Any]]
+
+N_DIRECTIONS = 360
+SIGMA = 8.0
+"""Width of the Gaussian label in degrees (no factor 2 in its exponent)."""
+
+
+def wrap(azimuth: ArrayLike) -> Float:
+    """Map degrees into [0, 360).
+
+    >>> wrap([-90.0, 360.0, 725.0]).tolist()
+    [270.0, 0.0, 5.0]
+    """
+    wrapped = np.mod(np.asarray(azimuth, dtype=np.float64), 360.0)
+    return np.where(wrapped >= 360.0, 0.0, wrapped)  # a tiny negative angle rounds up to 360
+
+
+def distance(a: ArrayLike, b: ArrayLike) -> Float:
+    """Circular distance in degrees, in [0, 180]; broadcasts, NaN stays NaN.
+
+    >>> distance([359.0, 10.0], [1.0, 190.0]).tolist()
+    [2.0, 180.0]
+    """
+    apart = np.abs(np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)) % 360.0
+    return np.minimum(apart, 360.0 - apart)
+
+
+def signed_difference(a: ArrayLike, b: ArrayLike) -> Float:
+    """Turn from b to a in degrees, in [-180, 180).
+
+    >>> signed_difference([1.0, 350.0], [359.0, 10.0]).tolist()
+    [2.0, -20.0]
+    """
+    turn = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    return wrap(turn + 180.0) - 180.0
+
+
+def mean(azimuth: ArrayLike, weights: ArrayLike | None = None, axis: int | None = None) -> Float:
+    """Circular mean in degrees, the direction of the (weighted) sum of unit vectors.
+
+    NaN where the mean has no direction (opposite angles cancel, or no weight at all).
+
+    >>> mean([340.0, 10.0]).round(6).item()
+    355.0
+    >>> mean([0.0, 90.0, 180.0, 270.0]).item()
+    nan
+    """
+    angle_rad = np.deg2rad(np.asarray(azimuth, dtype=np.float64))
+    w = np.ones_like(angle_rad) if weights is None else np.asarray(weights, dtype=np.float64)
+    w = np.broadcast_to(w, angle_rad.shape)
+    x = np.sum(w * np.cos(angle_rad), axis=axis)
+    y = np.sum(w * np.sin(angle_rad), axis=axis)
+    total = np.sum(np.abs(w), axis=axis)
+    cancelled = np.hypot(x, y) <= 1e-9 * total
+    return np.where(cancelled, np.nan, wrap(np.rad2deg(np.arctan2(y, x))))
+
+
+def to_class(azimuth: ArrayLike, n_directions: int = N_DIRECTIONS) -> NDArray[np.intp]:
+    """Index of the nearest direction of a grid that starts at 0 degrees.
+
+    >>> to_class([359.6, 0.4, 90.0]).tolist()
+    [0, 0, 90]
+    """
+    azimuth = np.asarray(azimuth, dtype=np.float64)
+    if not np.isfinite(azimuth).all():
+        raise ValueError("an azimuth that is not finite has no class; drop frames without source")
+    index: NDArray[np.intp] = np.rint(wrap(azimuth) * (n_directions / 360.0)).astype(np.intp) % n_directions
+    return index
+
+
+def grid(n_directions: int = N_DIRECTIONS) -> Float:
+    """Azimuths of the direction classes in degrees, starting at 0."""
+    return np.arange(n_directions) * (360.0 / n_directions)
+
+
+def encode(azimuth: ArrayLike, sigma: float = SIGMA, n_directions: int = N_DIRECTIONS) -> NDArray[np.float32]:
+    """Gaussian label of each frame: y(theta) = max_j exp(-dist(theta, a_j)^2 / sigma^2).
+
+    azimuth: degrees, (n_frames,) or (n_frames, n_sources), NaN for "no source".
+    Returns (n_frames, n_directions), zero everywhere for a frame without source.
+
+    >>> encode([0.0])[0, [0, 8, 352]].round(4).tolist()
+    [1.0, 0.367900013923645, 0.367900013923645]
+    """
+    if not sigma > 0:
+        raise ValueError(f"sigma must be positive degrees, got {sigma}")
+    directions = frames_by_sources(azimuth)
+    label = np.zeros((len(directions), n_directions), dtype=np.float32)
+    theta = grid(n_directions)
+    for source in directions.T:  # (F,)
+        present = np.isfinite(source)
+        off = distance(theta, source[present, None])  # (F', C)
+        label[present] = np.maximum(label[present], np.exp(-((off / sigma) ** 2)))
+    return label
+
+
+def decode(scores: ArrayLike) -> Float:
+    """Azimuth of the largest score of each frame in degrees: (n_frames, n_directions) -> (n_frames,).
+
+    >>> decode(encode([10.0, 350.0])).tolist()
+    [10.0, 350.0]
+    """
+    scores = _scores(scores)
+    best: Float = np.argmax(scores, axis=1) * (360.0 / scores.shape[1])
+    return best
+
+
+def decode_two(scores: ArrayLike, blank: float = 15.0) -> Float:
+    """Two directions a frame: the argmax p, then the argmax with [p - blank, p + blank) blanked.
+
+    The convention of the SSL-CIL paper. Returns degrees, (n_frames, 2), strongest first.
+
+    >>> decode_two(encode([[10.0, 200.0]])).tolist() in ([[10.0, 200.0]], [[200.0, 10.0]])
+    True
+    """
+    scores = _scores(scores)
+    first = decode(scores)
+    turn = signed_difference(grid(scores.shape[1]), first[:, None])  # (F, C)
+    rest = np.where((turn >= -blank) & (turn < blank), -np.inf, scores)
+    return np.stack([first, decode(rest)], axis=1)
+
+
+def is_peak(scores: ArrayLike, neighbourhood: float = 8.0) -> NDArray[np.bool_]:
+    """Where a score is the largest within `neighbourhood` degrees to either side.
+
+    A flat top counts once, at its first direction. (n_frames, n_directions) -> same shape.
+    """
+    from scipy.ndimage import maximum_filter1d
+
+    scores = _scores(scores)
+    reach = max(1, round(neighbourhood * scores.shape[1] / 360.0))
+    highest = maximum_filter1d(scores, 2 * reach + 1, axis=1, mode="wrap")
+    peak = scores == highest
+    run_goes_on = peak & np.roll(peak, 1, axis=1) & (np.roll(scores, 1, axis=1) == scores)
+    first: NDArray[np.bool_] = peak & ~run_goes_on
+    return first
+
+
+def decode_peaks(scores: ArrayLike, n_sources: int, neighbourhood: float = 8.0) -> Float:
+    """The `n_sources` highest peaks of each frame in degrees, (n_frames, n_sources), strongest first.
+
+    The convention of He et al. 2018: a peak is the largest score of its neighbourhood; where there
+    are fewer peaks than sources, the best peak is repeated.
+    """
+    if n_sources < 1:
+        raise ValueError(f"n_sources must be at least 1, got {n_sources}")
+    scores = _scores(scores)
+    found = _strongest_peaks(scores, is_peak(scores, neighbourhood), n_sources)
+    best = np.where(np.isnan(found[:, :1]), decode(scores)[:, None], found[:, :1])
+    return np.where(np.isnan(found), best, found)
+
+
+def decode_threshold(
+    scores: ArrayLike, threshold: float, neighbourhood: float = 8.0, max_sources: int = 4
+) -> Float:
+    """All peaks at or above `threshold`: the number of sources is unknown.
+
+    Returns degrees, (n_frames, max_sources), strongest first, NaN where there is no further source.
+
+    >>> decode_threshold(encode([[30.0, 120.0], [5.0, float("nan")]]), 0.5, max_sources=2).tolist()
+    [[30.0, 120.0], [5.0, nan]]
+    """
+    if max_sources < 1:
+        raise ValueError(f"max_sources must be at least 1, got {max_sources}")
+    scores = _scores(scores)
+    return _strongest_peaks(scores, is_peak(scores, neighbourhood) & (scores >= threshold), max_sources)
+
+
+def frames_by_sources(azimuth: ArrayLike) -> Float:
+    """Directions as (n_frames, n_sources): one source a frame may come as (n_frames,)."""
+    directions = np.asarray(azimuth, dtype=np.float64)
+    if directions.ndim == 1:
+        directions = directions[:, None]
+    if directions.ndim != 2:
+        raise ValueError(
+            f"directions must be (n_frames,) or (n_frames, n_sources), got shape {directions.shape}"
+        )
+    if np.isinf(directions).any():
+        raise ValueError("directions must be degrees or NaN (no source), got an infinite value")
+    return directions
+
+
+def _strongest_peaks(scores: Float, peak: NDArray[np.bool_], n: int) -> Float:
+    height = np.where(peak, scores, -np.inf)
+    n = min(n, scores.shape[1])
+    order = np.argsort(-height, axis=1, kind="stable")[:, :n]
+    exists = np.take_along_axis(peak, order, axis=1)
+    return np.where(exists, order * (360.0 / scores.shape[1]), np.nan)
+
+
+def _scores(scores: ArrayLike) -> Float:
+    scores = np.asarray(scores)
+    if not np.issubdtype(scores.dtype, np.floating):
+        scores = scores.astype(np.float64)
+    if scores.ndim != 2 or scores.shape[1] < 2:
+        raise ValueError(f"scores must be (n_frames, n_directions), got shape {scores.shape}")
+    if np.isnan(scores).any():
+        raise ValueError("scores hold NaN; did a silent or damaged frame slip through?")
+    return scores

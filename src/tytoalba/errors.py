@@ -1,0 +1,34 @@
+"""What goes wrong, named by its room: what came, what was expected, the likely cause and the remedy."""
+
+from __future__ import annotations
+
+
+class TytoError(ValueError):
+    """Anything that tytoalba refuses; the command line prints it without a traceback."""
+
+
+class ArrayError(TytoError):
+    """A microphone array that cannot be right."""
+
+
+class AudioError(TytoError):
+    """Sound that cannot be used: wrong channels, empty, not finite, unreadable."""
+
+
+class DataError(TytoError):
+    """A data set whose files are missing, damaged, hostile or of another layout."""
+
+
+class MissingExtraError(TytoError, ImportError):
+    """An optional dependency that is not installed.
+
+    >>> str(MissingExtraError("plots", "plot"))
+    "plots need the extra 'plot': pip install 'tytoalba[plot]'"
+    """
+
+    def __init__(self, purpose: str, extra: str) -> None:
+        super().__init__(f"{purpose} need the extra '{extra}': pip install 'tytoalba[{extra}]'")
+
+
+class TytoWarning(UserWarning):
+    """Something usable but suspicious: clipping, silence, a dead channel."""
