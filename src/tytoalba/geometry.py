@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tytoalba.angles import signed_difference, wrap
+from tytoalba.angles import distance, signed_difference, wrap
 from tytoalba.errors import ArrayError
 
 SPEED_OF_SOUND = 343.0
@@ -108,6 +108,11 @@ class MicArray:
         """Lags (samples) that the features keep on either side: twice the largest delay, 25 for Pepper."""
         return max(2, int(2 * self.max_delay))
 
+    @property
+    def frame_length(self) -> int:
+        """Samples of a frame: 170.7 ms as in the paper, 8192 at 48 kHz; frames advance by half of it."""
+        return 2 * round(self.sample_rate * 4096 / 48000)
+
     def arrival_times(self, azimuth: ArrayLike, elevation: ArrayLike = 0.0) -> NDArray[np.float64]:
         """Seconds after the origin at which a plane wave reaches each microphone: (..., n_mics).
 
@@ -152,15 +157,23 @@ class MicArray:
     def fold(self, azimuth: ArrayLike) -> NDArray[np.floating[Any]]:
         """The representative of each azimuth (degrees) among those that sound the same.
 
-        For an array on a line: the one on its left side, [axis, axis + 180]; else the azimuth itself.
+        For an array on a line: the one nearer to the array's front, or on its left if the line runs
+        from front to back; otherwise the azimuth itself.
         """
         if self.mirror_axis is None:
             return wrap(azimuth)
-        return wrap(self.mirror_axis + np.abs(signed_difference(azimuth, self.mirror_axis)))
+        direct, mirrored = wrap(azimuth), wrap(2 * self.mirror_axis - np.asarray(azimuth))
+        ahead = distance(direct, self.yaw) - distance(mirrored, self.yaw)
+        left = signed_difference(direct, self.yaw) >= 0
+        return np.where((ahead < -1e-9) | ((np.abs(ahead) <= 1e-9) & left), direct, mirrored)
 
     def rotated(self, yaw: float) -> MicArray:
         """The same array mounted with its front at `yaw` degrees."""
         return replace(self, yaw=yaw)
+
+    def plain_channels(self) -> MicArray:
+        """The same array for sound that has one channel a microphone, in order."""
+        return replace(self, channels=tuple(range(self.n_mics)))
 
     def to_toml(self) -> str:
         """The array as the text of its file."""

@@ -1,1 +1,54 @@
-"""Data sets."""
+"""Data sets: one module each, opened by what lies in a folder.
+
+To add one: a module with a function from a folder to recordings, and a line in `DATASETS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tytoalba.data import folder, sslr
+from tytoalba.data.recording import Recording
+from tytoalba.errors import DataError
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """How a data set is told, opened and cited; `recognise` says whether a folder holds it."""
+
+    recognise: Callable[[Path], bool]
+    open: Callable[[Path], list[Recording]]
+    citation: str
+    licence: str
+
+
+DATASETS: dict[str, DataSet] = {
+    "sslr": DataSet(
+        lambda root: any((root / subset).is_dir() for subset in sslr.SUBSETS),
+        sslr.open_sslr,
+        sslr.CITATION,
+        sslr.LICENCE,
+    ),
+    "folder": DataSet(
+        lambda root: (root / "array.toml").is_file(),
+        folder.open_folder,
+        "the owner of the recordings",
+        "the owner's",
+    ),
+}
+
+
+def open_dataset(root: str | Path) -> list[Recording]:
+    """The recordings of a folder, whatever data set it holds; `DATASETS` lists those that are known."""
+    root = Path(root)
+    if not root.is_dir():
+        raise DataError(f"{root} is not a folder; tyto simulate makes a data set, docs/data.md lists others")
+    for dataset in DATASETS.values():
+        if dataset.recognise(root):
+            return dataset.open(root)
+    raise DataError(
+        f"{root} holds no data set that is known ({', '.join(DATASETS)}); expected the folders of SSLR "
+        f"({', '.join(sslr.SUBSETS)}) or an array.toml beside folders of sound"
+    )

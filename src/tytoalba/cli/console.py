@@ -1,0 +1,93 @@
+"""How the command speaks: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.markup import escape
+
+from tytoalba.errors import TytoError
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def print_error(message: str) -> None:
+    """A refusal, on standard error."""
+    err.print(f"[bold red]error:[/] {escape(message)}")
+
+
+def print_warning(
+    message: Warning | str,
+    category: type[Warning],  # noqa: ARG001
+    filename: str,  # noqa: ARG001
+    lineno: int,  # noqa: ARG001
+    file: TextIO | None = None,  # noqa: ARG001
+    line: str | None = None,  # noqa: ARG001
+) -> None:
+    """A warning, on standard error; takes the place of `warnings.showwarning`."""
+    err.print(f"[bold yellow]warning:[/] {escape(str(message))}")
+
+
+def print_json(value: Any) -> None:
+    """One line of JSON on standard output."""
+    print(json.dumps(value, allow_nan=False))
+
+
+def print_csv(header: Sequence[str], rows: Iterator[Sequence[Any]]) -> None:
+    """A table for machines on standard output."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+
+
+class Steps:
+    """Progress of a piece of work whose size becomes known as it runs."""
+
+    def __init__(self, progress: Any, task: Any) -> None:
+        self._progress, self._task = progress, task
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that `done` of `total` is done."""
+        self._progress.update(self._task, completed=done, total=total)
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Steps]:
+    """A bar on standard error with the time left, as measured so far."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+    )
+    with Progress(*columns, console=err, transient=not err.is_terminal) as progress:
+        yield Steps(progress, progress.add_task(title, total=None))
+
+
+def parse_band(text: str) -> tuple[float, float]:
+    """Read "100-8000" (Hz) or "full"."""
+    if text == "full":
+        return (0.0, float("inf"))
+    try:
+        low, high = (float(edge) for edge in text.split("-"))
+    except ValueError:
+        raise TytoError(f"a band is LOW-HIGH in Hz, such as 100-8000, or 'full'; got {text!r}") from None
+    return low, high

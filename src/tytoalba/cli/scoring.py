@@ -1,0 +1,115 @@
+"""`tyto score`: how well a method finds the sources of a labelled data set."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from tytoalba.cli.console import err, out, parse_band, print_json, progress_bar
+from tytoalba.errors import TytoError
+
+if TYPE_CHECKING:
+    from tytoalba.evaluation import Score
+
+
+def score(
+    data: Annotated[Path, typer.Argument(help="Folder of a data set: SSLR, or what tyto simulate wrote.")],
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="srp, music; repeat for both.")
+    ] = None,
+    part: Annotated[
+        str, typer.Option(help="Recordings of parts whose name begins so; test: test and human.")
+    ] = "test",
+    band: Annotated[
+        str, typer.Option(help="Frequencies to listen to, LOW-HIGH in Hz, or full.")
+    ] = "100-8000",
+    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw errors around the circle into this picture.")
+    ] = None,
+    processes: Annotated[int, typer.Option("--processes", "-j", help="0: one a core.")] = 0,
+) -> None:
+    """Measure methods on labelled recordings: MAE in degrees, ACC (error within 5 degrees) in per cent.
+
+    Intervals are 95 %, by resampling whole recordings: frames of one recording are not independent.
+    """
+    from tytoalba.data import open_dataset
+    from tytoalba.evaluation import overall, run_method
+    from tytoalba.evaluation import score as score_outcome
+    from tytoalba.localizer import METHODS
+
+    methods = method or ["srp"]
+    if unknown := [name for name in methods if name not in METHODS]:
+        raise TytoError(f"no method called {unknown[0]!r}; known: {', '.join(METHODS)}")
+    recordings = [r for r in open_dataset(data) if _belongs(r.subset, part)]
+    if not recordings:
+        raise TytoError(f"{data} has no part called {part!r}")
+    table = Table(
+        "method", "sources", "frames", "MAE (degrees)", "ACC (%)", "ACC@10", "ACC@20", "front/back (%)"
+    )
+    rows, drawn = [], {}
+    for name in methods:
+        with progress_bar(name) as steps:
+            outcomes = run_method(
+                recordings, name, band=parse_band(band), processes=processes, on_progress=steps
+            )
+        scores = [score_outcome(outcome) for outcome in outcomes.values()]
+        if not scores:
+            raise TytoError(f"{data} has no frame with one or two sources in {part!r}")
+        for row in scores:
+            table.add_row(name, *_cells(row))
+            rows.append({"method": name, **_as_json(row)})
+        mae, acc = overall(scores)
+        table.add_row(
+            name, "all", str(sum(s.n_frames for s in scores)), f"{mae:.2f}", f"{acc:.1f}", end_section=True
+        )
+        if 1 in outcomes:
+            drawn[name] = outcomes[1]
+    if json:
+        print_json({"data": data.name, "part": part, "band": band, "rows": rows})
+    else:
+        out.print(table)
+    if plot is not None and drawn:
+        from tytoalba.report import plot_errors, save_figure
+
+        save_figure(plot_errors(drawn, f"{data.name}, one source"), plot)
+        err.print(f"drawn: {plot}")
+
+
+def _belongs(subset: str, part: str) -> bool:
+    """SSLR calls its parts lsp_train_*, lsp_test_* and human (a test part)."""
+    return subset.removeprefix("lsp_").startswith(part) or (part == "test" and subset == "human")
+
+
+def _cells(row: Score) -> list[str]:
+    confused = "" if math.isnan(row.front_back) else f"{row.front_back:.1f}"
+    return [
+        str(row.n_sources),
+        str(row.n_frames),
+        f"{row.mae.value:.2f} [{row.mae.low:.2f}, {row.mae.high:.2f}]",
+        f"{row.acc.value:.1f} [{row.acc.low:.1f}, {row.acc.high:.1f}]",
+        f"{row.acc_at[10.0]:.1f}",
+        f"{row.acc_at[20.0]:.1f}",
+        confused,
+    ]
+
+
+def _as_json(row: Score) -> dict[str, object]:
+    def number(value: float) -> float | None:
+        return round(value, 4) if math.isfinite(value) else None
+
+    return {
+        "n_sources": row.n_sources,
+        "n_frames": row.n_frames,
+        "mae": number(row.mae.value),
+        "mae_interval": [number(row.mae.low), number(row.mae.high)],
+        "acc": number(row.acc.value),
+        "acc_interval": [number(row.acc.low), number(row.acc.high)],
+        "median": number(row.median),
+        "acc_at": {f"{tolerance:g}": number(share) for tolerance, share in row.acc_at.items()},
+        "front_back": number(row.front_back),
+    }

@@ -1,0 +1,209 @@
+"""Features with their labels: what learners see of a data set, extracted from recordings, kept in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.angles import Float
+from tytoalba.data.recording import Recording
+from tytoalba.data.simulated import Simulation, as_recording
+from tytoalba.errors import DataError
+from tytoalba.files import written_whole
+from tytoalba.gcc import FULL_BAND, GccPhat
+from tytoalba.geometry import MicArray
+from tytoalba.parallel import parallel_map
+
+FORMAT = "tytoalba-features"
+VERSION = 1
+Progress = Callable[[int, int], None]
+"""Called with (done, total) after each recording."""
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """Frames as features, with directions and where they come from.
+
+    X: (n_frames, n_pairs, n_lags), or (n_frames, n_bands, n_pairs, n_lags) for several bands; float32.
+    azimuth: degrees, (n_frames, n_sources), NaN where there is no further source.
+    recording: number of each frame's recording in `names`; frame: its number there.
+    array, gcc: what the features were computed for and how.
+    """
+
+    X: NDArray[np.float32]
+    azimuth: Float
+    recording: NDArray[np.int32]
+    frame: NDArray[np.int32]
+    names: tuple[str, ...]
+    array: MicArray
+    gcc: GccPhat
+
+    def __post_init__(self) -> None:
+        n = len(self.X)
+        if not (len(self.azimuth) == len(self.recording) == len(self.frame) == n):
+            raise DataError("features and labels differ in length: the file or its maker is at fault")
+        if n and not (self.recording.min() >= 0 and self.recording.max() < len(self.names)):
+            raise DataError("a frame belongs to a recording that is not listed")
+        if self.X.size // max(n, 1) != self.gcc.n_features and n:
+            raise DataError(f"{self.X.shape[1:]} values a frame, but the recipe gives {self.gcc.n_features}")
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def flat(self) -> NDArray[np.float32]:
+        """X as (n_frames, n_features)."""
+        return self.X.reshape(len(self), -1)
+
+    @property
+    def n_sources(self) -> NDArray[np.intp]:
+        """Number of sources of each frame."""
+        count: NDArray[np.intp] = np.isfinite(self.azimuth).sum(axis=1)
+        return count
+
+    def select(self, rows: NDArray[np.bool_] | NDArray[np.intp] | slice) -> FeatureSet:
+        """Some of the frames."""
+        return replace(
+            self,
+            X=self.X[rows],
+            azimuth=self.azimuth[rows],
+            recording=self.recording[rows],
+            frame=self.frame[rows],
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the set to a safetensors file, whole or not at all."""
+        from safetensors.numpy import save_file
+
+        recipe = {
+            "format": FORMAT,
+            "version": VERSION,
+            "names": self.names,
+            "array": self.array.to_toml(),
+            "n_samples": self.gcc.n_samples,
+            "max_lag": self.gcc.max_lag,
+            "bands": [[low, high if np.isfinite(high) else None] for low, high in self.gcc.band_list],
+            "single_band": self.gcc.bands is self.gcc.band_list[0],
+        }
+        tensors: dict[str, NDArray[Any]] = {
+            "X": np.ascontiguousarray(self.X),
+            "azimuth": np.ascontiguousarray(self.azimuth, np.float64),
+            "recording": self.recording,
+            "frame": self.frame,
+        }
+        with written_whole(path) as temporary:
+            save_file(tensors, temporary, {"tytoalba": json.dumps(recipe)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> FeatureSet:
+        """Read a set that `save` wrote."""
+        from safetensors import SafetensorError, safe_open
+
+        if not Path(path).is_file():
+            raise DataError(f"no such file: {path}")
+        try:
+            with safe_open(str(path), framework="numpy") as file:
+                recipe = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
+                if recipe.get("format") != FORMAT:
+                    raise DataError(f"{path} holds no features; tyto simulate --features makes some")
+                if (version := recipe.get("version")) != VERSION:
+                    raise DataError(f"{path} has version {version}; this program reads {VERSION}")
+                array = MicArray.from_toml(recipe["array"], str(path))
+                listed = tuple((low, np.inf if high is None else high) for low, high in recipe["bands"])
+                bands = listed[0] if recipe["single_band"] else listed
+                gcc = GccPhat.for_array(array, recipe["n_samples"], bands, recipe["max_lag"])
+                X, azimuth, recording, frame = (
+                    file.get_tensor(key) for key in ("X", "azimuth", "recording", "frame")
+                )
+                return cls(X, azimuth, recording, frame, tuple(recipe["names"]), array, gcc)
+        except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+            raise DataError(f"{path} is damaged or not a feature file: {error}") from error
+        except ValueError as error:
+            raise error if isinstance(error, DataError) else DataError(f"{path}: {error}") from error
+
+
+def extract(
+    recordings: Sequence[Recording],
+    gcc: GccPhat | None = None,
+    *,
+    silent: bool = False,
+    processes: int = 1,
+    on_progress: Progress | None = None,
+) -> FeatureSet:
+    """Features of the labelled frames of recordings; frames without source only if `silent`."""
+    if not recordings:
+        raise DataError("no recordings to extract features from")
+    array = recordings[0].array
+    gcc = gcc or GccPhat.for_array(array, recordings[0].frame_length, FULL_BAND)
+    parts = parallel_map(partial(_features, gcc, silent), recordings, processes)
+    return _gather(parts, [r.name for r in recordings], array, gcc, on_progress)
+
+
+def simulate_features(
+    simulation: Simulation,
+    part: str,
+    gcc: GccPhat | None = None,
+    *,
+    silent: bool = False,
+    processes: int = 1,
+    on_progress: Progress | None = None,
+) -> FeatureSet:
+    """Features of a simulated part without its sound ever being stored."""
+    array = simulation.array
+    gcc = gcc or GccPhat.for_array(array, array.frame_length, FULL_BAND)
+    number = [p.name for p in simulation.preset.parts].index(part)
+    tasks = [task for task in simulation.tasks() if task[0] == number]
+    parts = parallel_map(partial(_simulated_features, simulation, gcc, silent), tasks, processes)
+    return _gather(parts, [f"{part}_{i:05d}" for _, i in tasks], array, gcc, on_progress)
+
+
+_Piece = tuple[NDArray[np.float32], Float, NDArray[np.int32]]
+
+
+def _features(gcc: GccPhat, silent: bool, recording: Recording) -> _Piece:
+    used = np.full(len(recording.frame_ids), True) if silent else recording.n_sources > 0
+    frames = recording.frames()[used]
+    X = np.asarray(gcc(frames), np.float32)
+    return X, recording.azimuth[used], recording.frame_ids[used].astype(np.int32)
+
+
+def _simulated_features(sim: Simulation, gcc: GccPhat, silent: bool, task: tuple[int, int]) -> _Piece:
+    return _features(gcc, silent, as_recording(sim.recording(task), "", sim.array))
+
+
+def _gather(
+    pieces: Iterable[_Piece],
+    names: Sequence[str],
+    array: MicArray,
+    gcc: GccPhat,
+    on_progress: Progress | None,
+) -> FeatureSet:
+    X, azimuth, frame, recording = [], [], [], []
+    for number, (x, directions, ids) in enumerate(pieces):
+        X.append(x)
+        azimuth.append(directions)
+        frame.append(ids)
+        recording.append(np.full(len(x), number, np.int32))
+        if on_progress:
+            on_progress(number + 1, len(names))
+    widest = max(directions.shape[1] for directions in azimuth)
+    padded = [
+        np.pad(directions, ((0, 0), (0, widest - directions.shape[1])), constant_values=np.nan)
+        for directions in azimuth
+    ]
+    return FeatureSet(
+        np.concatenate(X),
+        np.concatenate(padded),
+        np.concatenate(recording),
+        np.concatenate(frame),
+        tuple(names),
+        array,
+        gcc,
+    )

@@ -1,0 +1,119 @@
+"""One's own labelled recordings: a folder with an array file, sound files and a small table beside each.
+
+    <root>/array.toml
+    <root>/<part>/<name>.wav      (or flac, ogg; as many channels as the array file says)
+    <root>/<part>/<name>.csv      frame,azimuth: one row a source and frame, azimuth empty if nobody talks
+
+Frame t covers samples [hop t, hop t + length), length = array.frame_length (170.7 ms), hop half of it, at
+the array's sample rate. Frames that are not listed are not used.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.angles import Float
+from tytoalba.audio import read_audio, write_audio
+from tytoalba.data.recording import Recording
+from tytoalba.errors import DataError
+from tytoalba.files import written_whole
+from tytoalba.geometry import MicArray, load_array
+
+HEADER = ["frame", "azimuth"]
+_SOUND = (".wav", ".flac", ".ogg")
+
+
+def open_folder(root: str | Path, parts: list[str] | None = None) -> list[Recording]:
+    """The recordings of a folder: labels are read now, sound when it is asked for."""
+    root = Path(root)
+    if not (root / "array.toml").is_file():
+        raise DataError(f"{root} has no array.toml; tyto array show NAME --toml prints one to start from")
+    array = load_array(root / "array.toml")
+    present = sorted(folder.name for folder in root.iterdir() if folder.is_dir())
+    if unknown := sorted(set(parts or []) - set(present)):
+        raise DataError(f"{root} has no part {unknown[0]!r}; it has: {', '.join(present) or 'none'}")
+    recordings = []
+    for part in parts or present:
+        for sound in sorted(f for f in (root / part).iterdir() if f.suffix in _SOUND):
+            table = sound.with_suffix(".csv")
+            if not table.is_file():
+                raise DataError(f"{sound} has no labels: {table.name} is missing beside it")
+            frame_ids, azimuth = _read_labels(table)
+            load = partial(_load, sound, array)
+            hop = array.frame_length // 2
+            recordings.append(
+                Recording(sound.stem, part, array, frame_ids, azimuth, load, array.frame_length, hop)
+            )
+    if not recordings:
+        raise DataError(f"{root} holds no recording: expected <part>/<name>.wav and <part>/<name>.csv")
+    return recordings
+
+
+def write_array(root: str | Path, array: MicArray) -> None:
+    """Write the folder's array file; sound in it has one channel a microphone, in order."""
+    Path(root).mkdir(parents=True, exist_ok=True)
+    with written_whole(Path(root) / "array.toml") as temporary:
+        temporary.write_text(array.plain_channels().to_toml(), encoding="utf-8")
+
+
+def write_recording(
+    root: str | Path,
+    part: str,
+    name: str,
+    samples: NDArray[np.float32],
+    array: MicArray,
+    frame_ids: NDArray[np.intp],
+    azimuth: Float,
+) -> None:
+    """Write one recording: samples (n_mics, n_samples), azimuth (n_frames, n_sources) in degrees."""
+    folder = Path(root) / part
+    folder.mkdir(parents=True, exist_ok=True)
+    with written_whole(folder / f"{name}.csv") as temporary, temporary.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(HEADER)
+        for frame, directions in zip(frame_ids.tolist(), azimuth, strict=True):
+            present = directions[np.isfinite(directions)].tolist()
+            writer.writerows([frame, repr(a)] for a in present) if present else writer.writerow([frame, ""])
+    write_audio(folder / f"{name}.wav", samples, array.sample_rate)
+
+
+def _load(sound: Path, array: MicArray) -> NDArray[np.float32]:
+    return read_audio(sound, array).samples
+
+
+def _read_labels(path: Path) -> tuple[NDArray[np.intp], Float]:
+    frames: dict[int, list[float]] = defaultdict(list)
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = csv.reader(file)
+            if (header := next(rows, None)) != HEADER:
+                raise DataError(f"{path}: the first line must be {','.join(HEADER)}, got {header}")
+            for number, row in enumerate(rows, 2):
+                frame, azimuth = _read_row(row, f"{path}, line {number}")
+                frames[frame] += [] if azimuth is None else [azimuth]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+    ids = sorted(frames)
+    width = max([2, *(len(directions) for directions in frames.values())])
+    azimuths = np.full((len(ids), width), np.nan)
+    for i, frame in enumerate(ids):
+        azimuths[i, : len(frames[frame])] = frames[frame]
+    return np.array(ids, np.intp), azimuths
+
+
+def _read_row(row: list[str], where: str) -> tuple[int, float | None]:
+    try:
+        frame, text = row
+        azimuth = float(text) if text else None
+        if int(frame) < 0 or int(frame) > 2**31 or (azimuth is not None and not 0 <= azimuth < 360):
+            raise ValueError
+        return int(frame), azimuth
+    except ValueError:
+        wanted = "a frame number from 0 and an azimuth in [0, 360) degrees or nothing"
+        raise DataError(f"{where}: expected {wanted}, got {','.join(row)!r}") from None

@@ -1,0 +1,111 @@
+"""Pictures: an array from above, directions over time, errors around the circle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tytoalba.angles import signed_difference
+from tytoalba.errors import MissingExtraError
+from tytoalba.evaluation import Outcome
+from tytoalba.files import written_whole
+from tytoalba.geometry import MicArray
+from tytoalba.localizer import Located
+from tytoalba.metrics import match
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK, AMBER, TEAL, PALE = "#1f2933", "#c9822b", "#2a7f8e", "#d9e2e4"
+
+
+def plot_array(array: MicArray) -> Figure:
+    """The array from above: front is up, left is left; channel numbers beside the microphones."""
+    figure = _figure(5.0, 5.0)
+    axes = figure.add_subplot()
+    xyz = 1000 * array.coordinates  # millimetres
+    reach = max(float(np.abs(xyz[:, :2]).max()) * 1.35, 10.0)
+    axes.scatter(-xyz[:, 1], xyz[:, 0], s=90, color=TEAL, zorder=3)
+    for (x, y, _), channel in zip(xyz, array.channels, strict=True):
+        axes.annotate(f"ch {channel}", (-y, x), textcoords="offset points", xytext=(8, 6), color=INK)
+    axes.annotate(
+        "", (0, reach), (0, reach * 0.72), arrowprops={"arrowstyle": "-|>", "color": AMBER, "lw": 2}
+    )
+    axes.text(reach * 0.04, reach * 0.9, "front 0°", color=AMBER)
+    axes.text(-reach * 0.98, reach * 0.02, "left 90°", color=AMBER)
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", title=array.name)
+    axes.set_xlabel("mm (right)")
+    axes.set_ylabel("mm (front)")
+    axes.grid(color=PALE)
+    return figure
+
+
+def plot_directions(located: Sequence[Located], title: str) -> Figure:
+    """Azimuth over time, and how often each direction was found."""
+    figure = _figure(10.0, 4.0)
+    grid = figure.add_gridspec(1, 2, width_ratios=(2.2, 1))
+    time = np.array([found.time for found in located for _ in found.azimuth])
+    azimuth = np.array([a for found in located for a in found.azimuth])
+    confidence = np.array([c for found in located for c in found.confidence])
+    axes = figure.add_subplot(grid[0])
+    dots = axes.scatter(time, azimuth, c=confidence, s=14, cmap="viridis", vmin=0)
+    axes.set(
+        ylim=(0, 360), yticks=range(0, 361, 45), xlabel="time (s)", ylabel="azimuth (degrees)", title=title
+    )
+    axes.grid(color=PALE)
+    if len(time):
+        figure.colorbar(dots, ax=axes, label="confidence")
+    polar = _polar(figure, grid[1])
+    counts, edges = np.histogram(azimuth, bins=72, range=(0, 360))
+    polar.bar(np.deg2rad(edges[:-1] + 2.5), counts, width=np.deg2rad(5), color=TEAL)
+    return figure
+
+
+def plot_errors(outcomes: dict[str, Outcome], title: str) -> Figure:
+    """Found against true azimuth, and the share of frames within 5 degrees around the circle (one source)."""
+    figure = _figure(10.0, 4.4)
+    grid = figure.add_gridspec(1, 2, width_ratios=(1.4, 1))
+    axes = figure.add_subplot(grid[0])
+    polar = _polar(figure, grid[1])
+    for (name, outcome), colour in zip(outcomes.items(), (TEAL, AMBER, INK, "#8a4f7d"), strict=False):
+        true = outcome.reference[:, 0]
+        off = signed_difference(outcome.estimate[:, 0], true)
+        axes.scatter(true, true + off, s=5, alpha=0.35, color=colour, label=name)
+        hit = match(outcome.reference, outcome.estimate)[:, 0] <= 5
+        sector = (true // 15).astype(int)
+        share = [100 * hit[sector == s].mean() if (sector == s).any() else np.nan for s in range(24)]
+        middle = np.deg2rad(np.arange(24) * 15 + 7.5)
+        polar.plot(np.append(middle, middle[0]), [*share, share[0]], color=colour, lw=2)
+    axes.set(xlim=(0, 360), xticks=range(0, 361, 45), xlabel="true azimuth (degrees)")
+    axes.set(ylabel="found azimuth (degrees)", title=title)
+    axes.legend(loc="upper left", frameon=False)
+    axes.grid(color=PALE)
+    polar.set_ylim(0, 100)
+    polar.set_title("ACC (%) around the circle", color=INK)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Write a picture (png, svg, pdf by its name), whole or not at all."""
+    with written_whole(path) as temporary:
+        figure.savefig(temporary, dpi=130, metadata={"Date": None} if Path(path).suffix == ".svg" else None)
+
+
+def _figure(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("pictures", "plot") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _polar(figure: Figure, place: Any) -> Any:
+    """Polar axes as seen from above: 0 up (front), angles grow to the left."""
+    axes: Any = figure.add_subplot(place, projection="polar")
+    axes.set_theta_zero_location("N")
+    axes.set_theta_direction(1)
+    axes.grid(color=PALE)
+    return axes
