@@ -7,9 +7,11 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 import tracemalloc
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,11 @@ def test_channel_map_of_the_respeaker() -> None:
     assert np.array_equal(select_channels(samples, RESPEAKER), samples[1:5])
     assert np.array_equal(read_audio(io.BytesIO(encoded(samples)), RESPEAKER).samples, samples[1:5])
     assert np.array_equal(read_audio(io.BytesIO(encoded(samples[:4])), RESPEAKER).samples, samples[:4])
+    sparse = replace(PAIR, channels=(0, 5))
+    assert np.array_equal(select_channels(samples, sparse), samples[[0, 5]])
+    assert np.array_equal(select_channels(samples[:2], sparse), samples[:2])
+    with pytest.raises(AudioError, match=r"came: 5;.*drops channels"):
+        select_channels(samples[:5], sparse)
     for few in (1, 2, 3):
         with pytest.raises(AudioError, match=rf"came: {few};.* 5 or more .*exactly 4 .*six-channel firmware"):
             select_channels(samples[:few], RESPEAKER)
@@ -125,35 +132,60 @@ def test_file_objects(kind: type[io.BytesIO]) -> None:
     assert np.array_equal(read_audio(end).samples, samples)
 
 
-@pytest.mark.parametrize("length", [None, 0xFFFFFFFF, 0x7FFFF000])  # as ffmpeg and sox promise on a pipe
-def test_standard_input(length: int | None) -> None:
-    samples = on_16_bits(noise(2, 40_000))
-    data = bytearray(encoded(samples))
-    if length is not None:
-        data[40:44] = struct.pack("<I", length)
+def promising(data: bytes, n_bytes: int) -> bytes:
+    return data[:40] + struct.pack("<I", n_bytes) + data[44:]
+
+
+TWO = on_16_bits(noise(2, 40_000))
+PIPED = encoded(TWO)
+
+
+@pytest.mark.parametrize(
+    ("data", "ways"),
+    [
+        (PIPED, "read stream"),
+        (promising(PIPED, 0xFFFFFFFF), "read stream"),  # as ffmpeg does on a pipe
+        (promising(PIPED, 0x7FFFF000), "read stream"),  # as sox does
+        (encoded(TWO, kind="FLAC"), "read"),
+    ],
+)
+def test_standard_input(data: bytes, ways: str) -> None:
     script = (
         "import sys; from tytoalba.audio import *; import numpy as np;"
-        "whole = sys.argv[1] == 'whole';"
+        "whole = sys.argv[1] == 'read';"
         "got = read_audio('-').samples if whole else np.concatenate(list(stream_audio('-')), axis=1);"
         "sys.stdout.buffer.write(got.tobytes())"
     )
-    for way in ("whole", "stream"):
-        run = subprocess.run([sys.executable, "-c", script, way], input=bytes(data), capture_output=True)
-        assert np.array_equal(np.frombuffer(run.stdout, np.float32), samples.ravel()), run.stderr
+    for way in ways.split():
+        run = subprocess.run([sys.executable, "-c", script, way], input=data, capture_output=True)
+        assert np.array_equal(np.frombuffer(run.stdout, np.float32), TWO.ravel()), run.stderr
 
 
 def test_a_pipe_streams_before_it_ends() -> None:
-    samples = on_16_bits(noise(2, 4000))
-    data = bytearray(encoded(samples))
-    data[40:44] = struct.pack("<I", 0xFFFFFFFF)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb", buffering=0) as sink:
-        sink.write(data[: 44 + 4 * 1000])
+        impatience = threading.Timer(5.0, sink.close)  # rather than wait for ever for the end
+        impatience.start()
+        sink.write(promising(PIPED, 0xFFFFFFFF)[: 44 + 4 * 1000])
         blocks = stream_audio(source, block=1000)
-        assert np.array_equal(next(blocks), samples[:, :1000])
-        sink.write(data[44 + 4 * 1000 :])
+        assert np.array_equal(next(blocks), TWO[:, :1000])
+        assert not sink.closed
+        impatience.cancel()
+        sink.write(PIPED[44 + 4 * 1000 : 44 + 4 * 3000])
         sink.close()
-        assert np.array_equal(np.concatenate(list(blocks), axis=1), samples[:, 1000:])
+        assert np.array_equal(np.concatenate(list(blocks), axis=1), TWO[:, 1000:3000])
+
+
+@pytest.mark.parametrize(
+    ("data", "why"), [(PIPED[:4044], "cut short, it holds 1000 of 40000 samples"), (b"fLaC", "is not WAV")]
+)
+def test_a_pipe_of_another_kind(data: bytes, why: str) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as source:
+        with os.fdopen(writing, "wb") as sink:
+            sink.write(data)
+        with pytest.raises(AudioError, match=why):
+            joined(source)
 
 
 # Streams and frames are what the whole is

@@ -127,10 +127,14 @@ def decode_two(scores: ArrayLike, blank: float = 15.0) -> Float:
     True
     """
     scores = _scores(scores)
-    first = decode(scores)
-    turn = signed_difference(grid(scores.shape[1]), first[:, None])  # (F, C)
-    rest = np.where((turn >= -blank) & (turn < blank), -np.inf, scores)
-    return np.stack([first, decode(rest)], axis=1)
+    n = scores.shape[1]
+    first = np.argmax(scores, axis=1)
+    reach = np.arange(np.ceil(-blank * n / 360.0), np.ceil(blank * n / 360.0)).astype(np.intp)
+    if len(reach) >= n:
+        raise ValueError(f"blanking {blank} degrees to either side leaves no direction")
+    rest = scores.copy()
+    np.put_along_axis(rest, (first[:, None] + reach) % n, -np.inf, axis=1)
+    return np.stack([first, np.argmax(rest, axis=1)], axis=1) * (360.0 / n)
 
 
 def is_peak(scores: ArrayLike, neighbourhood: float = 8.0) -> NDArray[np.bool_]:

@@ -154,9 +154,9 @@ class AnalyticHead:
     def memory(self) -> dict[str, NDArray[Any]]:
         """Everything kept of the data, read-only: G, Q, y2 and n. (W follows from these and the ridge.)"""
         arrays: dict[str, NDArray[Any]] = {"n": np.array(self.n, dtype=np.int64)}
-        for name, array in zip(("G", "Q", "y2"), self._sums[:3], strict=True):
-            arrays[name] = _bring(array, None).view()
-            arrays[name].flags.writeable = False
+        arrays |= {name: _bring(getattr(self._sums, name), None).view() for name in ("G", "Q", "y2")}
+        for array in arrays.values():
+            array.flags.writeable = False
         return arrays
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -303,8 +303,8 @@ def _kernel_pays(H: Array) -> bool:
     if _is_tensor(H) and H.device.type != "cpu":
         return True
     big = H.shape[0] * H.shape[1] ** 2 > 1e9  # else not worth importing torch
-    installed = "torch" in sys.modules or (big and importlib.util.find_spec("torch") is not None)
-    return installed and _cpu_has_kernel()
+    there = sys.modules.get("torch") or (big and importlib.util.find_spec("torch"))
+    return bool(there) and _cpu_has_kernel()
 
 
 @cache
@@ -363,7 +363,8 @@ def _torch() -> Any:
 
 
 def _is_tensor(array: Any) -> bool:
-    return "torch" in sys.modules and isinstance(array, _torch().Tensor)
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
 
 
 def _bring(array: Array, device: str | None) -> Array:
