@@ -23,20 +23,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tytoalba import audio
-from tytoalba.audio import (
-    check,
-    frames,
-    mix,
-    read_audio,
-    resample,
-    rms,
-    select_channels,
-    stream_audio,
-    stream_frames,
-    write_audio,
-)
+from tytoalba.audio import check, frames, mix, resample, rms, select_channels, stream_frames
 from tytoalba.errors import AudioError, TytoWarning
 from tytoalba.geometry import MicArray, load_array
+from tytoalba.soundfiles import read_audio, stream_audio, write_audio
 
 PAIR = MicArray("pair", ((0.0, 0.1, 0.0), (0.0, -0.1, 0.0)), sample_rate=16000)
 RESPEAKER = load_array("respeaker-usb-4")
@@ -151,7 +141,7 @@ PIPED = encoded(TWO)
 )
 def test_standard_input(data: bytes, ways: str) -> None:
     script = (
-        "import sys; from tytoalba.audio import *; import numpy as np;"
+        "import sys; from tytoalba.soundfiles import *; import numpy as np;"
         "whole = sys.argv[1] == 'read';"
         "got = read_audio('-').samples if whole else np.concatenate(list(stream_audio('-')), axis=1);"
         "sys.stdout.buffer.write(got.tobytes())"
@@ -252,6 +242,7 @@ def test_stream_is_bounded(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert n_frames == (500_000 // 3 - 2048) // 1024 + 1
     assert peak < 1_000_000
+    assert max(piece.shape[1] for piece in stream_audio(path, sample_rate=96_000, block=10_000)) < 15_000
 
 
 # Resampling and mixing
@@ -396,6 +387,7 @@ def test_check_refuses(samples: NDArray[Any], why: str) -> None:
 
 WAV = encoded(noise(2, 400))
 NAN = encoded(np.array([[0.0] * 150 + [np.nan, np.nan]], np.float32), subtype="FLOAT")
+FLAC = encoded(noise(2, 40000), kind="FLAC")
 BAD_FILES = {
     "empty.wav": (b"", "is empty .0 bytes.*stopped before"),
     "text.wav": (b"time,azimuth\n0,90\n", "is text, not sound"),
@@ -405,8 +397,9 @@ BAD_FILES = {
     "random.wav": (b"\x01\x02\x80\x90" * 50, "is not wav, flac"),
     "sound.raw": (b"\0" * 400, "has no header"),
     "header.wav": (WAV[:20], "damaged or cut short"),
-    "half.wav": (WAV[: len(WAV) // 2], "cut short, it holds 800 of 1600 bytes|cut short"),
-    "half.flac": (encoded(noise(2, 40000), kind="FLAC")[:30000], "cut short"),
+    "half.wav": (WAV[: len(WAV) // 2], "cut short, it holds [0-9]+ of 1600 bytes"),
+    "half.flac": (FLAC[: len(FLAC) // 2], "cut short"),
+    "piped.flac": (FLAC[:21] + bytes([FLAC[21] & 0xF0, 0, 0, 0, 0]) + FLAC[26:], "does not say how long"),
     "nothing.wav": (encoded(np.zeros((2, 0), np.float32)), "holds no samples"),
     "nan.wav": (NAN, "2 samples are NaN or infinite, the first at 150"),
     "slow.wav": (WAV[:24] + struct.pack("<I", 3) + WAV[28:], "damaged header"),
@@ -570,7 +563,7 @@ def test_writing_refuses(tmp_path: Path) -> None:
 
 
 def test_importing_is_light() -> None:
-    script = "import sys, tytoalba.audio; print({'soundfile', 'soxr'} & set(sys.modules))"
+    script = "import sys, tytoalba.soundfiles; print({'soundfile', 'soxr'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
     assert audio.BLOCK == 65536

@@ -130,11 +130,12 @@ def decode_two(scores: ArrayLike, blank: float = 15.0) -> Float:
     n = scores.shape[1]
     first = np.argmax(scores, axis=1)
     reach = np.arange(np.ceil(-blank * n / 360.0), np.ceil(blank * n / 360.0)).astype(np.intp)
-    if len(reach) >= n:
-        raise ValueError(f"blanking {blank} degrees to either side leaves no direction")
+    if not 0 < len(reach) < n:
+        raise ValueError(f"blanking {blank} degrees to either side leaves no direction, or the first again")
     rest = scores.copy()
     np.put_along_axis(rest, (first[:, None] + reach) % n, -np.inf, axis=1)
-    return np.stack([first, np.argmax(rest, axis=1)], axis=1) * (360.0 / n)
+    found: Float = np.stack([first, np.argmax(rest, axis=1)], axis=1) * (360.0 / n)
+    return found
 
 
 def is_peak(scores: ArrayLike, neighbourhood: float = 8.0) -> NDArray[np.bool_]:
@@ -144,6 +145,8 @@ def is_peak(scores: ArrayLike, neighbourhood: float = 8.0) -> NDArray[np.bool_]:
     """
     from scipy.ndimage import maximum_filter1d
 
+    if not neighbourhood > 0:
+        raise ValueError(f"neighbourhood must be positive degrees, got {neighbourhood}")
     scores = _scores(scores)
     reach = max(1, round(neighbourhood * scores.shape[1] / 360.0))
     highest = maximum_filter1d(scores, 2 * reach + 1, axis=1, mode="wrap")
@@ -179,6 +182,8 @@ def decode_threshold(
     """
     if max_sources < 1:
         raise ValueError(f"max_sources must be at least 1, got {max_sources}")
+    if np.isnan(threshold):
+        raise ValueError("threshold must be a number, got NaN")
     scores = _scores(scores)
     return _strongest_peaks(scores, is_peak(scores, neighbourhood) & (scores >= threshold), max_sources)
 
@@ -199,15 +204,16 @@ def frames_by_sources(azimuth: ArrayLike) -> Float:
 
 def _strongest_peaks(scores: Float, peak: NDArray[np.bool_], n: int) -> Float:
     height = np.where(peak, scores, -np.inf)
-    n = min(n, scores.shape[1])
     order = np.argsort(-height, axis=1, kind="stable")[:, :n]
     exists = np.take_along_axis(peak, order, axis=1)
-    return np.where(exists, order * (360.0 / scores.shape[1]), np.nan)
+    found = np.full((len(scores), n), np.nan)
+    found[:, : order.shape[1]] = np.where(exists, order * (360.0 / scores.shape[1]), np.nan)
+    return found
 
 
 def _scores(scores: ArrayLike) -> Float:
     scores = np.asarray(scores)
-    if not np.issubdtype(scores.dtype, np.floating):
+    if scores.dtype not in (np.float32, np.float64):
         scores = scores.astype(np.float64)
     if scores.ndim != 2 or scores.shape[1] < 2:
         raise ValueError(f"scores must be (n_frames, n_directions), got shape {scores.shape}")

@@ -140,9 +140,6 @@ class RandomFourier:
         return _blockwise(block, Z, self.n_features, dtype)
 
 
-EXPANSIONS: dict[str, type[RandomReLU] | type[RandomFourier]] = {"relu": RandomReLU, "fourier": RandomFourier}
-
-
 def quantize(H: Array) -> Array:
     """Bounded features as int8: round(127 h), h in [-1, 1], halves to even.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,24 +14,27 @@ from pathlib import Path
 def written_whole(path: str | Path) -> Iterator[Path]:
     """Give a temporary file beside `path` to write to; it takes its name only when all went well.
 
-    On any error the temporary file is removed and what was at `path` stays as it was.
+    On any error the temporary file is removed and what was at `path` stays as it was. A file that is
+    replaced keeps its permissions; a new one gets those that the umask leaves.
     """
     path = Path(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
     temporary = Path(name)
     try:
         os.close(handle)
-        temporary.chmod(0o666 & ~_umask())
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
+        temporary.chmod(_permissions(path))
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
+def _permissions(path: Path) -> int:
+    if path.exists():
+        return stat.S_IMODE(path.stat().st_mode)
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    return 0o666 & ~mask

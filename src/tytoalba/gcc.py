@@ -159,8 +159,9 @@ class GccPhat:
             size += im * im
             np.sqrt(size, out=size)
             np.divide(1.0, size, out=size, where=size > 0)  # a bin of zero energy stays zero
-            re *= size
-            im *= size
+            with np.errstate(invalid="ignore"):  # infinite samples become NaN, and are refused
+                re *= size
+                im *= size
             real = np.empty((len(re), len(self.pairs), stop - start), frames.dtype)
             imag = np.empty_like(real)
             term = np.empty_like(real[:, 0])
@@ -196,6 +197,7 @@ class GccPhat:
 
         self._check_shape(tuple(frames.shape))
         x = frames if frames.dtype == torch.float64 else frames.to(torch.float32)
+        _refuse_nonfinite(bool(torch.isfinite(x).all()))
         numpy_dtype = "<f8" if x.dtype == torch.float64 else "<f4"
 
         def on_device(values: Float) -> Any:
@@ -213,7 +215,6 @@ class GccPhat:
             e, o = part.real @ on_device(even), part.imag @ on_device(odd)
             e0, rest = e[..., :1], e[..., 1:]
             bands.append(torch.cat([(rest + o).flip(-1), e0, rest - o], dim=-1))
-        _refuse_nonfinite(all(bool(torch.isfinite(b).all()) for b in bands))
         return bands[0] if self.bands is self.band_list[0] else torch.stack(bands, dim=1)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
@@ -63,9 +62,11 @@ class MicArray:
     def __post_init__(self) -> None:
         _set = object.__setattr__  # the only place where a frozen array is touched: tidy the input
         _set(self, "positions", _tidy_positions(self.name, self.positions))
-        _set(self, "channels", tuple(self.channels) or tuple(range(self.n_mics)))
-        facing = self.facing if isinstance(self.facing, Sequence) else (self.facing,)
-        _set(self, "facing", tuple(float(degrees) for degrees in facing))
+        _set(self, "channels", tuple(map(_plain, self.channels)) or tuple(range(self.n_mics)))
+        _set(self, "sample_rate", _plain(self.sample_rate))
+        _set(self, "facing", tuple(np.ravel(np.asarray(self.facing, dtype=np.float64)).tolist()))
+        _set(self, "yaw", float(self.yaw))
+        _set(self, "pattern", float(self.pattern))
         _check(self)
 
     @property
@@ -179,8 +180,8 @@ class MicArray:
         """The array as the text of its file."""
         rows = ",\n".join(f"    [{x!r}, {y!r}, {z!r}]" for x, y, z in self.positions)
         return (
-            f"name = {json.dumps(self.name)}\n"
-            f"description = {json.dumps(self.description)}\n"
+            f"name = {_quoted(self.name)}\n"
+            f"description = {_quoted(self.description)}\n"
             f"sample_rate = {self.sample_rate}\n"
             f"channels = {list(self.channels)}\n"
             f"yaw = {self.yaw!r}\n"
@@ -195,7 +196,7 @@ class MicArray:
         """Read an array from the text of its file; unknown keys are refused by name."""
         try:
             table = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # also numbers too long and brackets too deep
             raise ArrayError(f"{source} is not valid TOML: {error}") from error
         known = set(cls.__dataclass_fields__)
         if unknown := sorted(set(table) - known):
@@ -272,6 +273,16 @@ def _principal_axes(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], N
     return np.pad(spread, (0, points.shape[1] - len(spread))), axes
 
 
+def _plain(value: Any) -> Any:
+    """Whole numbers of numpy, and bool, as int: what their file can say."""
+    return int(value) if isinstance(value, int | np.integer) else value
+
+
+def _quoted(text: str) -> str:
+    """A TOML string: JSON's, but TOML knows no surrogate pairs and wants DEL escaped."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -282,7 +293,7 @@ def _read_text(path: Path) -> str:
 def _tidy_positions(name: str, positions: Any) -> tuple[Position, ...]:
     try:
         rows = [tuple(float(value) for value in row) for row in positions]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ArrayError(f"array {name!r}: positions must be numbers in metres, got {positions!r}") from error
     if any(len(row) not in (2, 3) for row in rows):
         raise ArrayError(f"array {name!r}: each position needs (x, y) or (x, y, z) in metres")
@@ -296,13 +307,19 @@ def _check(array: MicArray) -> None:
     xyz = np.asarray(array.positions)
     if not isinstance(array.name, str) or not array.name.strip():
         raise ArrayError("an array needs a name")
+    if not isinstance(array.description, str):
+        refuse(f"description must be text, got {array.description!r}")
     if array.n_mics < 2:
         refuse(f"needs at least 2 microphones, got {array.n_mics}")
     if not np.isfinite(xyz).all():
         refuse("a position is not finite")
-    if array.aperture > LARGEST_ARRAY:
+    if not np.isfinite(array.yaw):
+        refuse(f"yaw must be degrees, got {array.yaw}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        aperture = array.aperture
+    if not aperture <= LARGEST_ARRAY:  # or not a number: positions so large that they overflow
         refuse(
-            f"{array.aperture:.4g} m across, larger than {LARGEST_ARRAY:g} m; "
+            f"{aperture:.4g} m across, larger than {LARGEST_ARRAY:g} m; "
             "positions are metres: did you give centimetres or millimetres?"
         )
     for i, j in array.pairs:
@@ -320,5 +337,3 @@ def _check(array: MicArray) -> None:
         refuse(f"pattern must be between 0 (figure of eight) and 1 (omnidirectional), got {array.pattern}")
     if len(array.facing) not in (1, array.n_mics) or not np.isfinite(array.facing).all():
         refuse("facing must be one azimuth, or one a microphone, in degrees")
-    if not np.isfinite(array.yaw):
-        refuse(f"yaw must be degrees, got {array.yaw}")

@@ -371,8 +371,10 @@ def _bring(array: Array, device: str | None) -> Array:
     """As a numpy array (None) or a tensor on a device; shares memory where it can."""
     if device is None:
         return array.detach().cpu().numpy() if _is_tensor(array) else array
-    tensor = array if _is_tensor(array) else _torch().from_numpy(np.require(array, requirements=["C", "W"]))
-    return tensor.to(device)
+    if not _is_tensor(array):
+        shareable = array.flags.writeable and min(array.strides, default=0) >= 0  # or torch complains
+        array = _torch().from_numpy(array if shareable else array.copy())
+    return array.to(device)
 
 
 def _like(model: Array, array: Array) -> Array:

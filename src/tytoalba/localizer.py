@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.angles import Float, decode_peaks, decode_threshold
-from tytoalba.audio import Source, rms, stream_audio, stream_frames
+from tytoalba.audio import rms, stream_frames
 from tytoalba.gcc import SPEECH_BAND, Band
 from tytoalba.geometry import MicArray
 from tytoalba.music import Music
+from tytoalba.soundfiles import Source, stream_audio
 from tytoalba.srp import SrpPhat
 
 Mapper = Callable[[Float], Float]

@@ -57,6 +57,7 @@ def available_cores() -> int:
 
 
 def _single_threaded(function: Callable[[Item], Result], item: Item) -> Result:
+    import scipy.linalg  # noqa: F401 - only a BLAS that is loaded can be limited: numpy's and scipy's
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):

@@ -82,7 +82,7 @@ class SrpPhat:
 
 def srp_from_gcc(gcc: Float, matrix: Float) -> Float:
     """SRP maps (n_frames, n_directions) of GCC-PHAT (n_frames, n_pairs, n_lags) by a `lag_matrix`."""
-    maps: Float = gcc.reshape(len(gcc), 1, -1) @ matrix  # a product a frame: batch-independent
+    maps: Float = gcc.reshape(len(gcc), 1, len(matrix)) @ matrix  # a product a frame: batch-independent
     return maps[:, 0]
 
 

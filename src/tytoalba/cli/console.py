@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.markup import escape
 
 from tytoalba.errors import TytoError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -47,20 +50,8 @@ def print_csv(header: Sequence[str], rows: Iterator[Sequence[Any]]) -> None:
     writer.writerows(rows)
 
 
-class Steps:
-    """Progress of a piece of work whose size becomes known as it runs."""
-
-    def __init__(self, progress: Any, task: Any) -> None:
-        self._progress, self._task = progress, task
-
-    def __call__(self, done: int, total: int) -> None:
-        """Show that `done` of `total` is done."""
-        self._progress.update(self._task, completed=done, total=total)
-
-
-@contextmanager
-def progress_bar(title: str) -> Iterator[Steps]:
-    """A bar on standard error with the time left, as measured so far."""
+def bars() -> Progress:
+    """Progress bars on standard error with the time left, as measured so far."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -70,16 +61,24 @@ def progress_bar(title: str) -> Iterator[Steps]:
         TimeRemainingColumn,
     )
 
-    columns = (
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=False),
+        TimeRemainingColumn(),
+        console=err,
+        transient=not err.is_terminal,
     )
-    with Progress(*columns, console=err, transient=not err.is_terminal) as progress:
-        yield Steps(progress, progress.add_task(title, total=None))
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """One bar; gives a function to call with (done, total)."""
+    with bars() as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def parse_band(text: str) -> tuple[float, float]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.angles import Float
+from tytoalba.data.noise import Noise
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulated import Simulation, as_recording
 from tytoalba.errors import DataError
@@ -138,12 +139,27 @@ def extract(
     on_progress: Progress | None = None,
 ) -> FeatureSet:
     """Features of the labelled frames of recordings; frames without source only if `silent`."""
+    return extract_noisy(
+        recordings, [None], gcc, silent=silent, processes=processes, on_progress=on_progress
+    )[0]
+
+
+def extract_noisy(
+    recordings: Sequence[Recording],
+    noises: Sequence[Noise | None],
+    gcc: GccPhat | None = None,
+    *,
+    silent: bool = False,
+    processes: int = 1,
+    on_progress: Progress | None = None,
+) -> list[FeatureSet]:
+    """Features of the same frames under several noises (None: as they are), each sound read once."""
     if not recordings:
         raise DataError("no recordings to extract features from")
     array = recordings[0].array
     gcc = gcc or GccPhat.for_array(array, recordings[0].frame_length, FULL_BAND)
-    parts = parallel_map(partial(_features, gcc, silent), recordings, processes)
-    return _gather(parts, [r.name for r in recordings], array, gcc, on_progress)
+    parts = parallel_map(partial(_features, gcc, silent, noises), recordings, processes)
+    return _gather(parts, [r.name for r in recordings], array, gcc, len(noises), on_progress)
 
 
 def simulate_features(
@@ -156,26 +172,48 @@ def simulate_features(
     on_progress: Progress | None = None,
 ) -> FeatureSet:
     """Features of a simulated part without its sound ever being stored."""
+    return simulate_noisy(
+        simulation, part, [None], gcc, silent=silent, processes=processes, on_progress=on_progress
+    )[0]
+
+
+def simulate_noisy(
+    simulation: Simulation,
+    part: str,
+    noises: Sequence[Noise | None],
+    gcc: GccPhat | None = None,
+    *,
+    silent: bool = False,
+    processes: int = 1,
+    on_progress: Progress | None = None,
+) -> list[FeatureSet]:
+    """Features of a simulated part under several noises (None: as it is), each recording made once."""
     array = simulation.array
     gcc = gcc or GccPhat.for_array(array, array.frame_length, FULL_BAND)
     number = [p.name for p in simulation.preset.parts].index(part)
     tasks = [task for task in simulation.tasks() if task[0] == number]
-    parts = parallel_map(partial(_simulated_features, simulation, gcc, silent), tasks, processes)
-    return _gather(parts, [f"{part}_{i:05d}" for _, i in tasks], array, gcc, on_progress)
+    parts = parallel_map(partial(_simulated_features, simulation, gcc, silent, noises), tasks, processes)
+    return _gather(parts, [f"{part}_{i:05d}" for _, i in tasks], array, gcc, len(noises), on_progress)
 
 
-_Piece = tuple[NDArray[np.float32], Float, NDArray[np.int32]]
+_Piece = tuple[list[NDArray[np.float32]], Float, NDArray[np.int32]]
 
 
-def _features(gcc: GccPhat, silent: bool, recording: Recording) -> _Piece:
+def _features(gcc: GccPhat, silent: bool, noises: Sequence[Noise | None], recording: Recording) -> _Piece:
     used = np.full(len(recording.frame_ids), True) if silent else recording.n_sources > 0
-    frames = recording.frames()[used]
-    X = np.asarray(gcc(frames), np.float32)
+    samples = recording.load()
+    X = []
+    for noise in noises:
+        heard = noise.added_to(samples, recording.array, recording.name) if noise else samples
+        X.append(np.asarray(gcc(recording.frames(heard)[used]), np.float32))
     return X, recording.azimuth[used], recording.frame_ids[used].astype(np.int32)
 
 
-def _simulated_features(sim: Simulation, gcc: GccPhat, silent: bool, task: tuple[int, int]) -> _Piece:
-    return _features(gcc, silent, as_recording(sim.recording(task), "", sim.array))
+def _simulated_features(
+    simulation: Simulation, gcc: GccPhat, silent: bool, noises: Sequence[Noise | None], task: tuple[int, int]
+) -> _Piece:
+    made = simulation.recording(task)
+    return _features(gcc, silent, noises, as_recording(made, "", simulation.array))
 
 
 def _gather(
@@ -183,14 +221,17 @@ def _gather(
     names: Sequence[str],
     array: MicArray,
     gcc: GccPhat,
+    n_sets: int,
     on_progress: Progress | None,
-) -> FeatureSet:
-    X, azimuth, frame, recording = [], [], [], []
+) -> list[FeatureSet]:
+    X: list[list[NDArray[np.float32]]] = [[] for _ in range(n_sets)]
+    azimuth, frame, recording = [], [], []
     for number, (x, directions, ids) in enumerate(pieces):
-        X.append(x)
+        for one, values in zip(X, x, strict=True):
+            one.append(values)
         azimuth.append(directions)
         frame.append(ids)
-        recording.append(np.full(len(x), number, np.int32))
+        recording.append(np.full(len(ids), number, np.int32))
         if on_progress:
             on_progress(number + 1, len(names))
     widest = max(directions.shape[1] for directions in azimuth)
@@ -198,12 +239,5 @@ def _gather(
         np.pad(directions, ((0, 0), (0, widest - directions.shape[1])), constant_values=np.nan)
         for directions in azimuth
     ]
-    return FeatureSet(
-        np.concatenate(X),
-        np.concatenate(padded),
-        np.concatenate(recording),
-        np.concatenate(frame),
-        tuple(names),
-        array,
-        gcc,
-    )
+    labels = np.concatenate(padded), np.concatenate(recording), np.concatenate(frame)
+    return [FeatureSet(np.concatenate(one), *labels, tuple(names), array, gcc) for one in X]

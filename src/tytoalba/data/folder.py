@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.angles import Float
-from tytoalba.audio import read_audio, write_audio
 from tytoalba.data.recording import Recording
 from tytoalba.errors import DataError
 from tytoalba.files import written_whole
 from tytoalba.geometry import MicArray, load_array
+from tytoalba.soundfiles import read_audio, write_audio
 
 HEADER = ["frame", "azimuth"]
 _SOUND = (".wav", ".flac", ".ogg")

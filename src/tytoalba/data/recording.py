@@ -41,9 +41,9 @@ class Recording:
         count: NDArray[np.intp] = np.isfinite(self.azimuth).sum(axis=1)
         return count
 
-    def frames(self) -> NDArray[np.float32]:
-        """The labelled frames, (n_frames, n_mics, frame_length)."""
-        samples = self.load()
+    def frames(self, samples: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """The labelled frames, (n_frames, n_mics, frame_length), of this sound (read if not given)."""
+        samples = self.load() if samples is None else samples
         starts = self.frame_ids * self.hop
         if len(starts) and starts.max() + self.frame_length > samples.shape[1]:
             raise DataError(

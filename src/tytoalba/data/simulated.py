@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from math import gcd
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import oaconvolve, resample_poly
+from scipy.signal import oaconvolve
 
 from tytoalba.angles import Float, distance, wrap
+from tytoalba.data.noise import fan_sound
 from tytoalba.data.recording import Recording
 from tytoalba.data.rooms import Placement, Room, Vector, diffuse_noise, room_response
-from tytoalba.data.voice import SPEECH_RATE, Speech, Voices, split_speakers
+from tytoalba.data.voice import SPEECH_RATE, Speech, Voices, at_rate, split_speakers
 from tytoalba.errors import DataError
 from tytoalba.geometry import SPEED_OF_SOUND, MicArray
 
@@ -50,7 +50,7 @@ class Preset:
     seconds: length of a recording. two_sources: share of recordings with two talkers.
     snr: dB, talkers against all noise. sensor: share of the noise that is each microphone's own.
     tilt: slope of the ambient noise. heights: metres, talker above the array.
-    level: RMS of frames with speech, of full scale. interferer: chance of a localized fan, at an SNR of its own.
+    level: RMS of frames with speech (full scale 1). interferer: chance of a fan, at an SNR of its own.
     speed: degrees a second at most that a talker walks around the array; 0: talkers stand still.
     talker: how directive talkers are; 1 = omnidirectional, 0.5 = cardioid.
     """
@@ -158,6 +158,12 @@ class Simulation:
     def __post_init__(self) -> None:
         for part in self.preset.parts:
             split_speakers(self.voices.n_speakers, part.speakers)
+            low, high = part.azimuths
+            if self.preset.two_sources > 0 and min(high - low, 180.0) <= self.preset.separation:
+                raise DataError(
+                    f"two talkers {self.preset.separation:g} degrees apart do not fit between azimuths "
+                    f"{low:g} and {high:g} of part {part.name!r}"
+                )
         if self.n_samples <= self.array.frame_length:
             raise DataError(f"recordings of {self.preset.seconds} s hold no frame of {self.array.name}")
 
@@ -184,7 +190,7 @@ class Simulation:
         positions, talking, unsure = [], [], np.zeros(len(frame_ids), bool)
         for start, speaker in zip(starts, speakers, strict=True):
             dry = self._speech(int(speaker), rng)
-            path = _path(start, preset, self.n_samples, array, rng)
+            path = _path(start, room, placement, preset, self.n_samples, array, rng)
             mixture += _propagate(room, array, placement, dry, path, rng.uniform(*preset.talker), rng)
             loud, quiet = _activity(dry, float(np.linalg.norm(start)), array, len(frame_ids))
             walked = path[2 : 2 * len(frame_ids) + 2 : 2]  # the middle of each frame
@@ -204,9 +210,7 @@ class Simulation:
 
     def _speech(self, speaker: int, rng: np.random.Generator) -> Speech:
         at_16k = self.voices.speak(speaker, int(np.ceil(self.preset.seconds * SPEECH_RATE)) + 64, rng)
-        common = gcd(SPEECH_RATE, self.array.sample_rate)
-        speech = resample_poly(at_16k, self.array.sample_rate // common, SPEECH_RATE // common)
-        return np.asarray(speech[: self.n_samples], np.float32)
+        return at_rate(at_16k, self.array.sample_rate)[: self.n_samples]
 
     def _add_noise(
         self,
@@ -218,6 +222,7 @@ class Simulation:
     ) -> NDArray[np.float32]:
         preset, array = self.preset, self.array
         power = np.mean(speech**2) / max(0.2, spoken.mean())  # while somebody talks
+        power = max(power, 1e-6)  # nobody does: noise alone
         ambient = diffuse_noise(array, self.n_samples, rng, rng.uniform(*preset.tilt))
         sensor = rng.standard_normal(speech.shape, dtype=np.float32)
         share = np.exp(rng.uniform(*np.log(preset.sensor)))
@@ -225,7 +230,7 @@ class Simulation:
         result = speech + np.sqrt(power * 10 ** (-rng.uniform(*preset.snr) / 10)) * noise
         if rng.random() < preset.interferer:
             where = _somewhere(room, placement, rng)
-            dry = _fan(self.n_samples, array.sample_rate, rng)
+            dry = fan_sound(self.n_samples, array.sample_rate, rng)
             fan = _propagate(room, array, placement, dry, where[None], 1.0, rng)
             result += fan / _rms(fan) * np.sqrt(power * 10 ** (-rng.uniform(*preset.interferer_snr) / 10))
         return np.asarray(result, np.float32)
@@ -266,16 +271,35 @@ def _somewhere(room: Room, placement: Placement, rng: np.random.Generator) -> Ve
             return replace(placement, heading=-placement.heading).to_room(spot)
 
 
-def _path(start: Vector, preset: Preset, n_samples: int, array: MicArray, rng: np.random.Generator) -> Vector:
-    """Where a talker is at every half hop (metres): one row for a standing one."""
+def _path(
+    start: Vector,
+    room: Room,
+    placement: Placement,
+    preset: Preset,
+    n_samples: int,
+    array: MicArray,
+    rng: np.random.Generator,
+) -> Vector:
+    """Where a talker is at every half hop (metres): one row for a standing one; a walking one turns at walls."""
     speed = rng.uniform(-preset.speed, preset.speed) if preset.speed else 0.0
     if speed == 0.0:
         return start[None]
     n = n_samples // (array.frame_length // 4) + 2
-    turn = np.deg2rad(speed * np.arange(n) * (array.frame_length // 4) / array.sample_rate)
-    x, y, z = start
-    c, s = np.cos(turn), np.sin(turn)
-    return np.stack([x * c - y * s, x * s + y * c, np.full(n, z)], axis=1)
+    turn = speed * np.arange(n) * (array.frame_length // 4) / array.sample_rate
+    spots = np.asarray(placement.centre) + placement.to_room(_turned(start, np.arange(360.0)))
+    walls = np.flatnonzero([not room.contains(spot, 0.2) for spot in spots])
+    if len(walls):  # walk to and fro between the last degrees that are inside
+        ahead, behind = walls[0] - 1, 359 - walls[-1]
+        span = max(ahead + behind, 1)
+        turn = span - np.abs((turn + behind) % (2 * span) - span) - behind
+    return _turned(start, turn)
+
+
+def _turned(point: Vector, azimuth: Vector) -> Vector:
+    """A point (3,) walked around the array by each of some degrees: (n, 3)."""
+    x, y, z = point
+    c, s = np.cos(np.deg2rad(azimuth)), np.sin(np.deg2rad(azimuth))
+    return np.stack([x * c - y * s, x * s + y * c, np.full(len(c), z)], axis=1)
 
 
 def _propagate(
@@ -321,17 +345,6 @@ def _activity(
     power = (energy[start + array.frame_length] - energy[start]) / array.frame_length
     decibel = 10 * np.log10(power / max(float(np.quantile(power, 0.9)), 1e-12) + 1e-12)
     return decibel >= ACTIVE_DB, decibel <= SILENT_DB
-
-
-def _fan(n_samples: int, sample_rate: int, rng: np.random.Generator) -> Speech:
-    """A fan: falling noise and the hum of its blades."""
-    spectrum = np.fft.rfft(rng.standard_normal(n_samples))
-    hertz = np.fft.rfftfreq(n_samples, 1 / sample_rate)
-    noise = np.fft.irfft(spectrum / np.sqrt(1 + (hertz / 300.0) ** 2), n_samples)
-    t = np.arange(n_samples) / sample_rate
-    blades = rng.uniform(80.0, 250.0)
-    hum = sum(np.sin(2 * np.pi * k * blades * t + rng.uniform(0, 6.28)) / k for k in range(1, 6))
-    return np.asarray(noise / noise.std() + 0.5 * hum, np.float32)
 
 
 def _set_level(

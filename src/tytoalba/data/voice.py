@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import gcd
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import resample_poly
 
 from tytoalba.angles import Float
 from tytoalba.errors import DataError
@@ -41,8 +43,7 @@ class SpeechFolder:
     folder: Path
 
     def __post_init__(self) -> None:
-        if not self.files:
-            raise DataError(f"no speech in {self.folder}: expected sound files ({', '.join(sorted(_SOUND))})")
+        _sound_files(self.folder)  # says what is wrong with it
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -93,25 +94,46 @@ def split_speakers(n_speakers: int, part: str) -> range:
     return ranges[part]
 
 
+def at_rate(speech: Speech, sample_rate: int) -> Speech:
+    """Speech of 16 kHz at another sample rate (Hz); with scipy, which gives the same bits everywhere."""
+    common = gcd(SPEECH_RATE, sample_rate)
+    return np.asarray(resample_poly(speech, sample_rate // common, SPEECH_RATE // common), np.float32)
+
+
 @lru_cache(maxsize=8)
 def _sound_files(folder: Path) -> tuple[Path, ...]:
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; --speech takes a folder of sound files, one a speaker")
-    return tuple(sorted(f for f in folder.iterdir() if f.suffix.lower() in _SOUND))
+    files = tuple(sorted(f for f in folder.iterdir() if f.suffix.lower() in _SOUND))
+    if not files:
+        raise DataError(f"no speech in {folder}: expected sound files ({', '.join(sorted(_SOUND))})")
+    return files
 
 
 @lru_cache(maxsize=256)
 def _load_speaker(path: Path) -> Speech:
-    if path.suffix == ".npy":  # mono at 16 kHz, for machines without libsndfile
-        mono = np.load(path, allow_pickle=False).astype(np.float32).ravel()
+    if path.suffix.lower() == ".npy":
+        mono = _load_npy(path)
     else:
-        from tytoalba.audio import read_audio
+        from tytoalba.soundfiles import read_audio
 
         mono = read_audio(path, sample_rate=SPEECH_RATE).samples[0]
-    loud = _talking_rms(mono) if np.isfinite(mono).all() else 0.0
+    loud = _talking_rms(mono) if mono.size and np.isfinite(mono).all() else 0.0
     if not loud > 0:
         raise DataError(f"{path} is silent or damaged: no speech to simulate with")
     return np.asarray(mono / np.float32(loud), np.float32)
+
+
+def _load_npy(path: Path) -> Speech:
+    """Mono samples at 16 kHz, for machines without libsndfile."""
+    wanted = f"{path}: expected an array (n_samples,) of mono speech at {SPEECH_RATE} Hz"
+    try:
+        mono = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{wanted}, cannot read it: {error}") from error
+    if not isinstance(mono, np.ndarray) or mono.ndim != 1 or mono.dtype.kind not in "fiu":
+        raise DataError(f"{wanted}, got {getattr(mono, 'dtype', 'an archive')} {getattr(mono, 'shape', '')}")
+    return mono.astype(np.float32)
 
 
 def _talking_rms(x: Float) -> float:

@@ -1,0 +1,198 @@
+"""The data of a benchmark as features: training, validation and test parts, quiet and noisy.
+
+Wherever it comes from - a simulation, SSLR, one's own folder, or the features that the paper's authors
+published - methods and tables see the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.angles import Float
+from tytoalba.data import open_dataset
+from tytoalba.data.features import FeatureSet, extract, extract_noisy, simulate_features, simulate_noisy
+from tytoalba.data.mat_features import MatFeatures, open_mat
+from tytoalba.data.noise import Noise
+from tytoalba.data.recording import Recording
+from tytoalba.data.simulated import PRESETS, Simulation
+from tytoalba.data.voice import choose_voices
+from tytoalba.errors import DataError
+from tytoalba.gcc import Band, GccPhat
+from tytoalba.geometry import MicArray, load_array
+
+CLEAN = "clean"
+VALIDATION_SHARE = 0.1
+"""Of training recordings, where a data set has no validation part of its own."""
+Announce = Callable[[str, int, int], None]
+"""Called with (what is being prepared, recordings done, recordings in all)."""
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Features X (n_frames, n_inputs) and azimuth (n_frames, n_sources) in degrees, NaN padded."""
+
+    X: NDArray[np.float32]
+    azimuth: Float
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+@dataclass(frozen=True)
+class BenchData:
+    """All that a benchmark runs on. tests: frames by (condition, part), e.g. ("white -10 dB", "test")."""
+
+    name: str
+    train: Frames
+    valid: Frames | None
+    tests: dict[tuple[str, str], Frames]
+    array: MicArray | None
+    gcc: GccPhat | None
+
+    @property
+    def n_inputs(self) -> int:
+        """Values of a frame."""
+        return int(self.train.X.shape[1])
+
+
+def load_benchdata(
+    data: str,
+    *,
+    bands: Band | Sequence[Band],
+    noises: Sequence[Noise] = (),
+    noise_share: float = 1.0,
+    size: float = 1.0,
+    seed: int = 0,
+    speech: Path | None = None,
+    array: str = "pepper",
+    processes: int = 1,
+    announce: Announce | None = None,
+) -> BenchData:
+    """Prepare a benchmark's data.
+
+    data: "simulated:PRESET", or a folder: SSLR, recordings of one's own, or the authors' .mat features.
+    noises: conditions to test under beside the quiet one, on `noise_share` of the test recordings.
+    size, seed, speech, array: for simulations.
+    """
+    if data.startswith("simulated:"):
+        preset = data.removeprefix("simulated:")
+        if preset not in PRESETS:
+            raise DataError(f"no preset called {preset!r}; known: {', '.join(PRESETS)}")
+        mics = load_array(array)
+        simulation = Simulation(PRESETS[preset].scaled(size), mics, choose_voices(speech), seed)
+        return _simulated(data, simulation, bands, noises, noise_share, processes, announce)
+    root = Path(data).expanduser()
+    if root.is_dir() and any(root.glob("*_GCCPHAT_SSLR*.mat")):
+        return _from_mat(root.name, open_mat(root))
+    recordings = open_dataset(root)
+    return _recorded(root.name, recordings, bands, noises, noise_share, processes, announce)
+
+
+def _simulated(
+    name: str,
+    simulation: Simulation,
+    bands: Band | Sequence[Band],
+    noises: Sequence[Noise],
+    noise_share: float,
+    processes: int,
+    announce: Announce | None,
+) -> BenchData:
+    gcc = GccPhat.for_array(simulation.array, simulation.array.frame_length, bands)
+    parts = {
+        part: simulate_features(simulation, part, gcc, processes=processes, on_progress=_told(announce, part))
+        for part in ("train", "valid")
+    }
+    tests = {}
+    for part in simulation.preset.parts:
+        if part.name in parts:
+            continue
+        told = _told(announce, part.name)
+        made = simulate_features(simulation, part.name, gcc, processes=processes, on_progress=told)
+        tests[CLEAN, part.name] = _frames(made)
+        if noises:
+            few = replace(part, n_recordings=max(1, round(part.n_recordings * noise_share)))
+            kept = tuple(few if p.name == part.name else p for p in simulation.preset.parts)
+            smaller = replace(simulation, preset=replace(simulation.preset, parts=kept))
+            told = _told(announce, f"{part.name}, noisy")
+            noisy = simulate_noisy(smaller, part.name, noises, gcc, processes=processes, on_progress=told)
+            tests |= {(str(n), part.name): _frames(m) for n, m in zip(noises, noisy, strict=True)}
+    return BenchData(name, _frames(parts["train"]), _frames(parts["valid"]), tests, simulation.array, gcc)
+
+
+def _recorded(
+    name: str,
+    recordings: list[Recording],
+    bands: Band | Sequence[Band],
+    noises: Sequence[Noise],
+    noise_share: float,
+    processes: int,
+    announce: Announce | None,
+) -> BenchData:
+    by_part: dict[str, list[Recording]] = {"train": [], "valid": [], "test": [], "human": []}
+    for recording in recordings:
+        part = recording.subset.removeprefix("lsp_").split("_")[0]
+        if part not in by_part:
+            known = ", ".join(by_part)
+            raise DataError(f"part {recording.subset!r} is neither of {known}: rename its folder")
+        by_part[part].append(recording)
+    if not by_part["train"] or not (by_part["test"] or by_part["human"]):
+        raise DataError(f"{name} needs a training and a test part")
+    if not by_part["valid"]:  # every tenth recording: none of them is in training then
+        step = round(1 / VALIDATION_SHARE)
+        by_part["valid"] = by_part["train"][step - 1 :: step]
+        by_part["train"] = [r for i, r in enumerate(by_part["train"]) if i % step != step - 1]
+    array = recordings[0].array
+    gcc = GccPhat.for_array(array, recordings[0].frame_length, bands)
+
+    def features(part: str) -> FeatureSet:
+        return extract(by_part[part], gcc, processes=processes, on_progress=_told(announce, part))
+
+    tests = {}
+    for part in ("test", "human"):
+        if not by_part[part]:
+            continue
+        tests[CLEAN, part] = _frames(features(part))
+        if noises:
+            few = by_part[part][:: max(1, round(1 / noise_share))]
+            told = _told(announce, f"{part}, noisy")
+            noisy = extract_noisy(few, noises, gcc, processes=processes, on_progress=told)
+            tests |= {(str(n), part): _frames(m) for n, m in zip(noises, noisy, strict=True)}
+    valid = _frames(features("valid")) if by_part["valid"] else None
+    return BenchData(name, _frames(features("train")), valid, tests, array, gcc)
+
+
+def _from_mat(name: str, files: MatFeatures) -> BenchData:
+    """The authors' features: full band, already scaled; their noisy variants are taken as white noise."""
+    tests = {}
+    for part, snr in files.files:
+        if part == "train":
+            continue
+        read = files.read(part, snr)
+        condition = CLEAN if snr is None else str(Noise("white", snr))
+        here = "test" if part == "loudspeaker" else part
+        tests[condition, here] = _with_sources(read.X, read.azimuth)
+    train = files.read("train")
+    array = load_array("pepper")
+    return BenchData(
+        name, _with_sources(train.X, train.azimuth), None, tests, array, GccPhat.for_array(array)
+    )
+
+
+def _with_sources(X: NDArray[np.float32], azimuth: Float) -> Frames:
+    heard = np.isfinite(azimuth).any(axis=1)
+    return Frames(X[heard], azimuth[heard])
+
+
+def _frames(features: FeatureSet) -> Frames:
+    return Frames(features.flat, features.azimuth)
+
+
+def _told(announce: Announce | None, what: str) -> Callable[[int, int], None] | None:
+    if announce is None:
+        return None
+    return lambda done, total: announce(what, done, total)

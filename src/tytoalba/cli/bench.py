@@ -1,0 +1,138 @@
+"""`tyto bench` and `tyto report`: the paper's experiments, and their tables, figures and page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from tytoalba.cli.console import bars, err, out, print_json
+from tytoalba.errors import TytoError
+
+
+def bench(
+    name: Annotated[str, typer.Argument(help="A shipped benchmark (see --list) or a TOML file.")] = "quick",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for results, tables, page.")] = Path(
+        "out"
+    ),
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="simulated:PRESET, or a folder: SSLR, the authors' .mat features, your own recordings."
+        ),
+    ] = None,
+    speech: Annotated[Path | None, typer.Option(help="Folder of real speech for simulations.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="Seeds such as 0,1,2, instead of the file's.")] = None,
+    methods: Annotated[str | None, typer.Option(help="Only these methods, comma-separated.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one.")] = "auto",
+    size: Annotated[float | None, typer.Option(help="Times as many simulated recordings.")] = None,
+    processes: Annotated[int, typer.Option("--processes", "-j", help="For simulation; 0: one a core.")] = 0,
+    listing: Annotated[bool, typer.Option("--list", help="List the shipped benchmarks and stop.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print where the results are, for machines.")] = False,
+) -> None:
+    """Run a benchmark: methods learn directions phase after phase and are tested after each.
+
+    Stopped runs go on where they were. Results are JSON; tables, figures and a page are made from them.
+
+    Examples:
+
+      tyto bench quick
+
+      tyto bench table1 --data ~/sslr
+
+      tyto bench table1 --data simulated:twin --speech ~/speech --device cuda
+    """
+    from dataclasses import replace
+
+    from tytoalba.benchdata import load_benchdata
+    from tytoalba.experiment import load_config, run, shipped_configs
+
+    if listing:
+        for known, path in shipped_configs().items():
+            out.print(f"[bold]{known:10}[/] {load_config(str(path)).about}")
+        return
+    config = load_config(name)
+    if seeds is not None:
+        config = replace(config, seeds=_numbers(seeds))
+    if methods is not None:
+        config = replace(config, methods=tuple(methods.split(",")))
+    config = replace(config, data=data or config.data, size=size or config.size)
+    where = _device(device)
+    with bars() as progress:
+        preparing = progress.add_task("data", total=None)
+        prepared = load_benchdata(
+            config.data,
+            bands=config.bands[0] if len(config.bands) == 1 else config.bands,
+            noises=config.noise_conditions,
+            noise_share=config.noise_share,
+            size=config.size,
+            speech=speech,
+            processes=processes,
+            announce=lambda what, done, total: progress.update(
+                preparing, description=f"data: {what}", completed=done, total=total
+            ),
+        )
+        learning = progress.add_task("jobs", total=len(config.jobs()))
+        phases = progress.add_task("phases", total=config.n_phases)
+        result_file = output / f"{config.name}.json"
+        run(
+            config,
+            prepared,
+            result_file,
+            device=where,
+            command="tyto " + " ".join(sys.argv[1:]),
+            on_job=lambda job, done, total: progress.update(
+                learning, description=f"{job.method} {job.variant}".strip(), completed=done, total=total
+            ),
+            on_phase=lambda done, total: progress.update(phases, completed=done, total=total),
+        )
+        progress.update(learning, completed=len(config.jobs()))
+    _render([result_file], output / config.name, json)
+
+
+def report(
+    results: Annotated[list[Path], typer.Argument(help="Result files (JSON) of tyto bench.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("out/report"),
+    json: Annotated[bool, typer.Option("--json", help="Print what was written, for machines.")] = False,
+) -> None:
+    """Make tables (Markdown, LaTeX, CSV), figures (PNG, SVG) and one HTML page from result files."""
+    _render(results, output, json)
+
+
+def _render(results: list[Path], output: Path, json: bool) -> None:
+    from tytoalba.page import render
+    from tytoalba.results import load_results
+    from tytoalba.tables import summary
+
+    written = render(results, output)
+    if json:
+        print_json({"results": [str(path) for path in results], "written": [str(path) for path in written]})
+        return
+    for path in results:
+        header, *rows = summary(load_results(path))
+        table = Table(*header, title=path.stem)
+        for row in rows:
+            table.add_row(*row)
+        out.print(table)
+    page = next(path for path in written if path.suffix == ".html")
+    err.print(f"tables, figures and the page are in {output}; open {page}")
+
+
+def _device(name: str) -> str:
+    if name != "auto":
+        return name
+    try:
+        import torch
+    except ImportError:
+        return "cpu"
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise TytoError(f"--seeds takes numbers such as 0,1,2; got {text!r}") from None

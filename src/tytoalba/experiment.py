@@ -1,0 +1,350 @@
+"""Benchmarks: methods learn phase after phase and are tested after each; TOML says what, JSON what came.
+
+The result file is written after every finished job (one method, one variant, one seed), so that a run that
+was stopped goes on where it was. Its format is told in docs/results.md; tables and figures need nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba import __version__
+from tytoalba.angles import Float, decode, decode_two
+from tytoalba.benchdata import CLEAN, BenchData, Frames
+from tytoalba.data.noise import NOISES, Noise
+from tytoalba.errors import TytoError
+from tytoalba.files import written_whole
+from tytoalba.gcc import Band
+from tytoalba.methods import METHODS, Method, Task
+from tytoalba.methods.method import Scaling
+from tytoalba.metrics import match
+from tytoalba.phases import Order, Phase, generalised, groups, phase_of, split
+
+FORMAT, VERSION = "tytoalba-results", 1
+TOLERANCE = 5.0
+SECTOR = 15
+
+
+@dataclass(frozen=True)
+class Config:
+    """A benchmark, as its TOML file says it.
+
+    methods: names in `METHODS`. options: hyper-parameters by method. variants: for a method, a list of
+    options to run one after another (a sweep). noises and snr: test conditions beside the quiet one.
+    """
+
+    name: str
+    about: str = ""
+    data: str = "simulated:quick"
+    methods: tuple[str, ...] = ("srp-phat", "tyto")
+    seeds: tuple[int, ...] = (0,)
+    n_phases: int = 10
+    orders: tuple[Order, ...] = ("contiguous",)
+    overlap: float = 0.0
+    imbalance: float = 1.0
+    bands: tuple[Band, ...] = ((100.0, 8000.0),)
+    scaling: Scaling = "frame"
+    noises: tuple[str, ...] = ()
+    snr: tuple[float, ...] = (-20.0, -10.0, 0.0, 10.0)
+    noise_share: float = 0.25
+    size: float = 1.0
+    verify: bool = False
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    variants: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        named = [*self.methods, *self.options, *self.variants]
+        if unknown := [name for name in named if name not in METHODS]:
+            raise TytoError(f"no method called {unknown[0]!r}; known: {', '.join(METHODS)}")
+        if unknown := [name for name in self.noises if name not in NOISES]:
+            raise TytoError(f"no noise called {unknown[0]!r}; known: {', '.join(NOISES)}")
+        if not self.methods or not self.seeds or not self.orders:
+            raise TytoError("a benchmark needs at least one method, one seed and one order")
+
+    @property
+    def noise_conditions(self) -> list[Noise]:
+        """The noises to test under."""
+        return [Noise(kind, snr) for kind in self.noises for snr in self.snr]
+
+    def jobs(self) -> list[Job]:
+        """Every (method, variant, order, seed); seeds last, so that a stopped run has whole columns."""
+        made = []
+        for seed in self.seeds:
+            for order in self.orders:
+                for method in self.methods:
+                    for variant in self.variants.get(method, [{}]):
+                        options = {**self.options.get(method, {}), **variant}
+                        label = [f"{key}={value}" for key, value in variant.items()]
+                        label += [f"order={order}"] if len(self.orders) > 1 else []
+                        made.append(Job(method, ", ".join(label), order, seed, options))
+        return made
+
+
+@dataclass(frozen=True)
+class Job:
+    """One method, with its options, on one order of phases and one seed."""
+
+    method: str
+    variant: str
+    order: Order
+    seed: int
+    options: dict[str, Any]
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What tells it from the others of its benchmark."""
+        return self.method, self.variant, self.seed
+
+
+def shipped_configs() -> dict[str, Path]:
+    """The benchmarks that come with tytoalba, by name."""
+    folder = Path(str(resources.files("tytoalba") / "experiments"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def load_config(name_or_path: str) -> Config:
+    """A benchmark by its name, or from a TOML file."""
+    path = shipped_configs().get(name_or_path, Path(name_or_path))
+    if not path.is_file():
+        known = ", ".join(shipped_configs())
+        raise TytoError(f"no benchmark called {name_or_path!r} and no such file; shipped: {known}")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise TytoError(f"{path} is not valid TOML: {error}") from error
+    known_keys = set(Config.__dataclass_fields__)
+    if unknown := sorted(set(table) - known_keys):
+        raise TytoError(f"{path}: unknown key {unknown[0]!r}; known: {', '.join(sorted(known_keys))}")
+    table.setdefault("name", path.stem)
+    try:
+        table["bands"] = tuple((float(low), float(high)) for low, high in table.get("bands", [(100, 8000)]))
+        frozen: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
+        return Config(**frozen)
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, TytoError) else TytoError(f"{path}: {error}") from error
+
+
+def run(
+    config: Config,
+    data: BenchData,
+    output: Path,
+    *,
+    device: str = "cpu",
+    command: str = "",
+    on_job: Callable[[Job, int, int], None] | None = None,
+    on_phase: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Run what is not yet in the result file `output`; returns the whole result.
+
+    on_job: called with (job, jobs done, jobs in all) before each; on_phase with (phases done, all).
+    """
+    start = time.perf_counter()
+    result = _resume(config, data, output, command, device)
+    earlier = result["seconds"]
+    done = {(row["method"], row["variant"], row["seed"]) for row in result["rows"]}
+    jobs = config.jobs()
+    for number, job in enumerate(jobs):
+        if on_job:
+            on_job(job, number, len(jobs))
+        if job.key in done:
+            continue
+        result["rows"] += run_job(job, config, data, device=device, on_phase=on_phase)
+        result["seconds"] = round(earlier + time.perf_counter() - start, 1)
+        _write(result, output)
+    return result
+
+
+def run_job(
+    job: Job,
+    config: Config,
+    data: BenchData,
+    *,
+    device: str = "cpu",
+    on_phase: Callable[[int, int], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Let one method learn all phases and test it after each; the rows of the result file."""
+    directions = groups(config.n_phases, job.order, job.seed)
+    phases = _phases(config, data.train, directions, job.seed)
+    task = Task(
+        n_inputs=data.n_inputs,
+        seed=job.seed,
+        device=device,
+        scaling=config.scaling,
+        array=data.array,
+        gcc=data.gcc,
+    )
+    method = METHODS[job.method](task, **job.options)
+    tests = {key: _Test(frames, directions) for key, frames in data.tests.items() if len(frames)}
+    seconds, deviation = [], []
+    if method.sees_everything:
+        everything = Phase(data.train.X, data.train.azimuth, np.arange(task.n_directions))
+        seconds.append(_timed(method, everything))
+    for k, phase in enumerate(phases):
+        if not method.sees_everything:
+            seconds.append(_timed(method, phase))
+        for test in tests.values():
+            test.after(k, method)
+        if config.verify and hasattr(method, "joint_solution"):
+            deviation.append(method.deviation(phases[: k + 1]))
+        if on_phase:
+            on_phase(k + 1, len(phases))
+    kept = {name: int(values.nbytes) for name, values in method.memory().items()}
+    shared = {
+        "method": job.method,
+        "variant": job.variant,
+        "seed": job.seed,
+        "options": job.options,
+        "keeps": method.keeps,
+        "kept_bytes": kept,
+        "learn_seconds": [round(s, 3) for s in seconds],
+    }
+    if deviation:
+        shared["joint_deviation"] = deviation
+    return [
+        {**shared, "condition": condition, "part": part, **row}
+        for (condition, part), test in tests.items()
+        for row in test.rows(with_sectors=condition == CLEAN)
+    ]
+
+
+class _Test:
+    """One test set: errors on every phase after every phase, by decision rule and number of sources."""
+
+    def __init__(self, frames: Frames, directions: Sequence[NDArray[np.intp]]) -> None:
+        self.n_phases = len(directions)
+        n_sources = np.isfinite(frames.azimuth).sum(axis=1)
+        phase = phase_of(frames.azimuth, directions)
+        self.sets = {}
+        for n in (1, 2):
+            rows = np.flatnonzero((n_sources == n) & (phase >= 0))
+            rows = rows[np.argsort(phase[rows], kind="stable")]  # earlier phases first: prefixes are slices
+            if len(rows):
+                true = np.sort(frames.azimuth[rows], axis=1)[:, :n]  # NaN sorts last
+                self.sets[n] = frames.X[rows], true, phase[rows]
+        self.errors: dict[tuple[int, str], list[Float]] = {}
+
+    def after(self, k: int, method: Method) -> None:
+        """Test on the frames of phases 0..k."""
+        for n, (X, true, phase) in self.sets.items():
+            seen = int(np.searchsorted(phase, k, side="right"))
+            decoder = decode if n == 1 else decode_two
+            scores = method.posteriors(X[:seen]) if seen else {}
+            for decision, score in scores.items():
+                errors = match(true[:seen], decoder(score).reshape(-1, n))
+                self.errors.setdefault((n, decision), [np.empty((0, n))] * k).append(errors)
+            if not seen:
+                for (m, _), listed in self.errors.items():
+                    if m == n:
+                        listed.append(np.empty((0, n)))
+
+    def rows(self, with_sectors: bool) -> Iterator[dict[str, Any]]:
+        """What the result file keeps of it."""
+        for (n, decision), listed in self.errors.items():
+            _, true, phase = self.sets[n]
+            counts = np.bincount(phase, minlength=self.n_phases)
+            matrices = {"acc": [], "mae": []}  # type: dict[str, list[list[float | None]]]
+            for errors in listed:
+                here = phase[: len(errors)]
+                matrices["acc"].append(_means((errors <= TOLERANCE).mean(axis=1), here, self.n_phases))
+                matrices["mae"].append(_means(errors.mean(axis=1), here, self.n_phases))
+            row = {"decision": decision, "n_sources": n, "counts": counts.tolist(), **matrices}
+            if with_sectors and len(listed[-1]) == len(true):
+                sector = (true // SECTOR).astype(np.intp).ravel() % (360 // SECTOR)
+                hits, flat = (listed[-1] <= TOLERANCE).ravel().astype(float), listed[-1].ravel()
+                row["sectors"] = {
+                    "acc": _means(hits, sector, 360 // SECTOR),
+                    "mae": _means(flat, sector, 360 // SECTOR),
+                }
+            yield row
+
+
+def _means(values: Float, groups_of: NDArray[np.intp], n: int) -> list[float | None]:
+    counts = np.bincount(groups_of, minlength=n)
+    sums = np.bincount(groups_of, weights=values, minlength=n)
+    return [round(float(s / c), 6) if c else None for s, c in zip(sums, counts, strict=True)]
+
+
+def _phases(config: Config, train: Frames, directions: Sequence[NDArray[np.intp]], seed: int) -> list[Phase]:
+    if config.overlap or config.imbalance > 1:
+        rng = np.random.default_rng(seed)
+        return generalised(
+            train.X, train.azimuth, directions, rng, overlap=config.overlap, imbalance=config.imbalance
+        )
+    return split(train.X, train.azimuth, directions)
+
+
+def _timed(method: Method, phase: Phase) -> float:
+    start = time.perf_counter()
+    method.learn(phase)
+    return time.perf_counter() - start
+
+
+def _resume(config: Config, data: BenchData, output: Path, command: str, device: str) -> dict[str, Any]:
+    described = json.loads(json.dumps(config.__dict__))
+    fresh = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": config.name,
+        "config": described,
+        "versions": _versions(),
+        "machine": _machine(device),
+        "command": command,
+        "seconds": 0.0,
+        "data": {
+            "name": data.name,
+            "n_train": len(data.train),
+            "n_valid": len(data.valid) if data.valid else 0,
+            "n_test": {f"{part}, {condition}": len(f) for (condition, part), f in data.tests.items()},
+        },
+        "phases": [g.tolist() for g in groups(config.n_phases, config.orders[0], config.seeds[0])],
+        "rows": [],
+    }
+    if not output.exists():
+        return fresh
+    try:
+        found = json.loads(output.read_text(encoding="utf-8"))
+        same = found["format"] == FORMAT and found["version"] == VERSION
+        comparable = {k: v for k, v in found["config"].items() if k != "seeds"}
+        wanted = {k: v for k, v in described.items() if k != "seeds"}
+        if not same or comparable != wanted or found["data"] != fresh["data"]:
+            raise TytoError(
+                f"{output} holds another benchmark or other data; choose another --output, or remove it"
+            )
+    except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise TytoError(f"{output} is not a result file ({error}); choose another --output") from error
+    return {**fresh, "seconds": found["seconds"], "rows": found["rows"]}
+
+
+def _write(result: dict[str, Any], output: Path) -> None:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(output) as temporary:
+        temporary.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
+
+
+def _versions() -> dict[str, str]:
+    found = {"tytoalba": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "torch"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _machine(device: str) -> str:
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()}, CPU"

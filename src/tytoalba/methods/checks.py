@@ -1,0 +1,52 @@
+"""What a method refuses before it changes anything: features and phases that do not fit the task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tytoalba.angles import Float
+from tytoalba.errors import TytoError
+from tytoalba.methods.method import Task
+from tytoalba.phases import Phase
+
+BLOCK = 8192
+"""Frames taken at a time, so that expanded features never fill the memory."""
+
+
+def blocks(n_frames: int) -> Iterator[slice]:
+    """Slices of at most BLOCK frames."""
+    return (slice(start, start + BLOCK) for start in range(0, n_frames, BLOCK))
+
+
+def checked_features(task: Task, X: ArrayLike) -> NDArray[np.float32]:
+    """X as (n_frames, n_inputs) float32, row after row in memory; refused where that cannot be."""
+    rows = np.asarray(X)
+    if rows.ndim != 2 or rows.shape[1] != task.n_inputs:
+        raise TytoError(
+            f"features must be (n_frames, {task.n_inputs}), got shape {rows.shape}; "
+            "flatten pairs and lags, and give the task the number of values of a frame"
+        )
+    if rows.dtype.kind not in "fiu":
+        raise TytoError(f"features must be real numbers, got {rows.dtype}")
+    if not np.isfinite(rows).all():
+        raise TytoError("features hold NaN or infinity; did a silent or damaged frame slip through?")
+    return np.ascontiguousarray(rows, np.float32)
+
+
+def checked_phase(task: Task, phase: Phase) -> tuple[NDArray[np.float32], Float, NDArray[np.intp]]:
+    """X, azimuth (n_frames, n_sources) in degrees and directions of a phase that fits the task."""
+    X = checked_features(task, phase.X)
+    azimuth = np.asarray(phase.azimuth, np.float64)
+    if azimuth.ndim != 2 or len(azimuth) != len(X):
+        raise TytoError(
+            f"a phase of {len(X)} frames needs azimuths ({len(X)}, n_sources), got shape {azimuth.shape}"
+        )
+    if np.isinf(azimuth).any():
+        raise TytoError("azimuths must be degrees or NaN (no source), got an infinite value")
+    directions = np.asarray(phase.directions, np.intp)
+    if directions.ndim != 1 or not ((directions >= 0) & (directions < task.n_directions)).all():
+        raise TytoError(f"directions of a phase must be classes 0..{task.n_directions - 1}, got {directions}")
+    return X, azimuth, directions

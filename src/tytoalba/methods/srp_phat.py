@@ -1,0 +1,54 @@
+"""SRP-PHAT: no learning at all, the yardstick that every learner must beat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.errors import TytoError
+from tytoalba.methods.checks import checked_features, checked_phase
+from tytoalba.methods.method import Memory, Method, Task
+from tytoalba.phases import Phase
+from tytoalba.srp import lag_matrix
+
+
+class SrpPhatMethod(Method):
+    """The steered response power of the GCC-PHAT features themselves; of several bands the mean of the maps.
+
+    The features are taken as they are: no scaling, whatever the task says, as it would only shift the map.
+    """
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        if task.array is None or task.gcc is None:
+            raise TytoError(
+                "srp-phat needs to know the array and its GCC-PHAT: give the task `array` and `gcc`, "
+                "or leave this method out where the features come without them"
+            )
+        if task.gcc.n_features != task.n_inputs:
+            raise TytoError(
+                f"this GCC-PHAT has {task.gcc.n_features} values a frame, the task {task.n_inputs}; "
+                "are there features of another kind beside it?"
+            )
+        bands = task.gcc.band_list
+        maps = [lag_matrix(replace(task.gcc, bands=b), task.array, task.n_directions) for b in bands]
+        self._matrix = (np.concatenate(maps) / len(bands)).astype(np.float32)  # (n_inputs, n_directions)
+
+    def learn(self, phase: Phase) -> None:
+        """Nothing to learn; a phase that does not fit is still refused."""
+        checked_phase(self.task, phase)
+
+    def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """SRP maps (n_frames, n_directions)."""
+        return checked_features(self.task, X) @ self._matrix
+
+    def memory(self) -> Memory:
+        """Nothing is kept."""
+        return {}
+
+    def restore(self, memory: Memory) -> None:
+        """There is nothing to become."""
+        if memory:
+            raise TytoError(f"srp-phat keeps nothing, this memory holds {', '.join(memory)}: another method's?")
