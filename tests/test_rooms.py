@@ -31,7 +31,7 @@ def in_room(centre: tuple[float, float, float], heading: float, points: Array3) 
     x, y, z = np.moveaxis(np.atleast_2d(points), 1, 0)
     turn = np.deg2rad(heading)
     turned = np.stack([x * np.cos(turn) - y * np.sin(turn), x * np.sin(turn) + y * np.cos(turn), z], axis=1)
-    return np.asarray(centre) + turned
+    return np.asarray(centre + turned)
 
 
 def respond(
@@ -96,7 +96,7 @@ def windows(response: NDArray[np.float64], talker: tuple[float, float, float]) -
         energy = np.cumsum(row**2)
         direct, *rest = (energy[int(arrival + ms * RATE / 1000)] for ms in (1.6, 30.0, 60.0, 120.0))
         rows.append([direct / (energy[-1] - direct), *np.diff([direct, *rest]) / direct])
-    return 10 * np.log10(np.mean(rows, axis=0))
+    return np.asarray(10 * np.log10(np.mean(rows, axis=0)))
 
 
 @pytest.mark.parametrize(("centre", "heading", "talker"), SCENES)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.signal import welch
 
-from tytoalba.soundfiles import write_audio
 from tytoalba.data.voice import SPEECH_RATE, SpeechFolder, SyntheticVoices, choose_voices, split_speakers
 from tytoalba.errors import AudioError, DataError, TytoWarning
+from tytoalba.soundfiles import write_audio
 
 SECONDS = 5
 N = SECONDS * SPEECH_RATE

@@ -6,25 +6,37 @@ published - methods and tables see the same thing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.angles import Float
 from tytoalba.data import open_dataset
-from tytoalba.data.features import FeatureSet, extract, extract_noisy, simulate_features, simulate_noisy
+from tytoalba.data.features import (
+    FeatureSet,
+    describe,
+    extract,
+    extract_noisy,
+    read_description,
+    simulate_features,
+    simulate_noisy,
+)
 from tytoalba.data.mat_features import MatFeatures, open_mat
 from tytoalba.data.noise import Noise
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulated import PRESETS, Simulation
 from tytoalba.data.voice import choose_voices
 from tytoalba.errors import DataError
+from tytoalba.files import written_whole
 from tytoalba.gcc import Band, GccPhat
 from tytoalba.geometry import MicArray, load_array
 
+FORMAT = "tytoalba-benchdata"
 CLEAN = "clean"
 VALIDATION_SHARE = 0.1
 """Of training recordings, where a data set has no validation part of its own."""
@@ -58,6 +70,46 @@ class BenchData:
     def n_inputs(self) -> int:
         """Values of a frame."""
         return int(self.train.X.shape[1])
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a safetensors file, so that a stopped benchmark or a second process has it."""
+        from safetensors.numpy import save_file
+
+        sets = {"train": self.train, **({"valid": self.valid} if self.valid else {})}
+        sets |= {f"test/{condition}/{part}": frames for (condition, part), frames in self.tests.items()}
+        tensors = {f"{name}/X": np.ascontiguousarray(frames.X) for name, frames in sets.items()}
+        labels = {f"{name}/azimuth": np.ascontiguousarray(f.azimuth, np.float64) for name, f in sets.items()}
+        recipe: dict[str, Any] = {"format": FORMAT, "name": self.name}
+        if self.array is not None and self.gcc is not None:
+            recipe |= {"array": self.array.to_toml(), "gcc": describe(self.gcc)}
+        with written_whole(path) as temporary:
+            save_file({**tensors, **labels}, temporary, {"tytoalba": json.dumps(recipe)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> BenchData:
+        """Read what `save` wrote."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(str(path), framework="numpy") as file:
+                recipe = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
+                if recipe.get("format") != FORMAT:
+                    raise DataError(f"{path} does not hold the data of a benchmark")
+                names = [key.removesuffix("/X") for key in file.keys() if key.endswith("/X")]  # noqa: SIM118
+                sets = {
+                    name: Frames(file.get_tensor(f"{name}/X"), file.get_tensor(f"{name}/azimuth"))
+                    for name in names
+                }
+        except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+            raise DataError(f"{path} is damaged or not the data of a benchmark: {error}") from error
+        array = MicArray.from_toml(recipe["array"]) if "array" in recipe else None
+        gcc = read_description(recipe["gcc"], array) if array else None
+        tests = {}
+        for name, frames in sets.items():
+            if name.startswith("test/"):
+                _, condition, part = name.split("/")
+                tests[condition, part] = frames
+        return cls(recipe["name"], sets["train"], sets.get("valid"), tests, array, gcc)
 
 
 def load_benchdata(

@@ -12,9 +12,11 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +31,14 @@ from tytoalba.gcc import Band
 from tytoalba.methods import METHODS, Method, Task
 from tytoalba.methods.method import Scaling
 from tytoalba.metrics import match
+from tytoalba.parallel import parallel_map
 from tytoalba.phases import Order, Phase, generalised, groups, phase_of, split
 
 FORMAT, VERSION = "tytoalba-results", 1
 TOLERANCE = 5.0
 SECTOR = 15
+LARGEST_DEVIATION = 1e-6
+"""Of accumulated weights from the joint closed form, relative; rounding in float64 stays below it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Config:
 
     methods: names in `METHODS`. options: hyper-parameters by method. variants: for a method, a list of
     options to run one after another (a sweep). noises and snr: test conditions beside the quiet one.
+    judged_on: "valid" for choosing hyper-parameters, so that the test rooms stay unseen.
+    verify: check at every phase that what was accumulated equals the joint closed form.
     """
 
     name: str
@@ -59,6 +66,7 @@ class Config:
     snr: tuple[float, ...] = (-20.0, -10.0, 0.0, 10.0)
     noise_share: float = 0.25
     size: float = 1.0
+    judged_on: Literal["test", "valid"] = "test"
     verify: bool = False
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     variants: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -113,14 +121,16 @@ def shipped_configs() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
-def load_config(name_or_path: str) -> Config:
-    """A benchmark by its name, or from a TOML file."""
+def load_config(name_or_path: str, changes: Sequence[str] = ()) -> Config:
+    """A benchmark by its name, or from a TOML file, changed by such as "seeds=[0,1]"."""
     path = shipped_configs().get(name_or_path, Path(name_or_path))
     if not path.is_file():
         known = ", ".join(shipped_configs())
         raise TytoError(f"no benchmark called {name_or_path!r} and no such file; shipped: {known}")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
+        for change in changes:
+            table |= _change(change)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise TytoError(f"{path} is not valid TOML: {error}") from error
     known_keys = set(Config.__dataclass_fields__)
@@ -135,6 +145,16 @@ def load_config(name_or_path: str) -> Config:
         raise error if isinstance(error, TytoError) else TytoError(f"{path}: {error}") from error
 
 
+def _change(text: str) -> dict[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise TytoError(f"a change is KEY=VALUE, such as seeds=[0,1]; got {text!r}")
+    try:
+        return tomllib.loads(f"{key.strip()} = {value}")
+    except tomllib.TOMLDecodeError:  # a word without quotes
+        return {key.strip(): value.strip()}
+
+
 def run(
     config: Config,
     data: BenchData,
@@ -142,38 +162,46 @@ def run(
     *,
     device: str = "cpu",
     command: str = "",
-    on_job: Callable[[Job, int, int], None] | None = None,
-    on_phase: Callable[[int, int], None] | None = None,
+    processes: int = 1,
+    on_job: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Run what is not yet in the result file `output`; returns the whole result.
 
-    on_job: called with (job, jobs done, jobs in all) before each; on_phase with (phases done, all).
+    processes: jobs at a time; a GPU that waits for small kernels serves several well.
+    on_job: called with (jobs done, jobs in all).
     """
     start = time.perf_counter()
     result = _resume(config, data, output, command, device)
     earlier = result["seconds"]
     done = {(row["method"], row["variant"], row["seed"]) for row in result["rows"]}
     jobs = config.jobs()
-    for number, job in enumerate(jobs):
-        if on_job:
-            on_job(job, number, len(jobs))
-        if job.key in done:
-            continue
-        result["rows"] += run_job(job, config, data, device=device, on_phase=on_phase)
-        result["seconds"] = round(earlier + time.perf_counter() - start, 1)
-        _write(result, output)
+    todo = [job for job in jobs if job.key not in done]
+    with TemporaryDirectory() as folder:
+        shared: BenchData | Path = data
+        if processes > 1 and len(todo) > 1:
+            shared = Path(folder) / "data.safetensors"
+            data.save(shared)
+        work = partial(run_job, config=config, data=shared, device=device)
+        for number, rows in enumerate(_each(work, todo, processes), len(jobs) - len(todo) + 1):
+            result["rows"] += rows
+            result["seconds"] = round(earlier + time.perf_counter() - start, 1)
+            _write(result, output)
+            if on_job:
+                on_job(number, len(jobs))
     return result
 
 
-def run_job(
-    job: Job,
-    config: Config,
-    data: BenchData,
-    *,
-    device: str = "cpu",
-    on_phase: Callable[[int, int], None] | None = None,
-) -> list[dict[str, Any]]:
+def _each(work: Callable[[Job], list[Any]], jobs: list[Job], processes: int) -> Iterator[list[Any]]:
+    """One job after another with all threads, or several at a time with one thread each."""
+    return map(work, jobs) if processes <= 1 else parallel_map(work, jobs, processes)
+
+
+_shared_data = lru_cache(maxsize=1)(BenchData.load)
+
+
+def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu") -> list[dict[str, Any]]:
     """Let one method learn all phases and test it after each; the rows of the result file."""
+    data = _shared_data(data) if isinstance(data, Path) else data
     directions = groups(config.n_phases, job.order, job.seed)
     phases = _phases(config, data.train, directions, job.seed)
     task = Task(
@@ -185,7 +213,12 @@ def run_job(
         gcc=data.gcc,
     )
     method = METHODS[job.method](task, **job.options)
-    tests = {key: _Test(frames, directions) for key, frames in data.tests.items() if len(frames)}
+    judged = data.tests
+    if config.judged_on == "valid":
+        judged = {(CLEAN, "test"): data.valid} if data.valid else {}
+    tests = {key: _Test(frames, directions) for key, frames in judged.items() if len(frames)}
+    if not tests:
+        raise TytoError(f"{data.name} has no {config.judged_on} part to judge methods on")
     seconds, deviation = [], []
     if method.sees_everything:
         everything = Phase(data.train.X, data.train.azimuth, np.arange(task.n_directions))
@@ -195,10 +228,10 @@ def run_job(
             seconds.append(_timed(method, phase))
         for test in tests.values():
             test.after(k, method)
-        if config.verify and hasattr(method, "joint_solution"):
-            deviation.append(method.deviation(phases[: k + 1]))
-        if on_phase:
-            on_phase(k + 1, len(phases))
+        if config.verify and (from_joint := getattr(method, "deviation", None)):
+            deviation.append(from_joint(phases[: k + 1]))
+            if not deviation[-1] <= LARGEST_DEVIATION:
+                raise TytoError(f"{job.method} is {deviation[-1]:.2g} off its joint solution at phase {k}")
     kept = {name: int(values.nbytes) for name, values in method.memory().items()}
     shared = {
         "method": job.method,

@@ -203,6 +203,8 @@ class GccPhat:
         def on_device(values: Float) -> Any:
             return torch.from_numpy(values).to(x.device)
 
+        if not len(x):  # torch cannot transform nothing
+            return x.new_empty(self(np.empty(tuple(x.shape), numpy_dtype)).shape)
         start, stop = self.span
         X = torch.fft.rfft(x * on_device(_hamming(self.n_samples, numpy_dtype)), dim=-1)[..., start:stop]
         size = X.abs()

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import Float, decode_peaks, decode_threshold
+from tytoalba.angles import Float, decode_peaks, decode_threshold, distance, grid
 from tytoalba.audio import rms, stream_frames
 from tytoalba.gcc import SPEECH_BAND, Band
 from tytoalba.geometry import MicArray
@@ -85,15 +85,27 @@ def locate_frames(
     for batch in batches:
         loud = 20 * np.log10(rms(batch, axis=(1, 2)) + 1e-12) >= silence_db
         for is_loud, (azimuth, confidence) in zip(
-            loud, _directions(mapper(batch), n_sources, most), strict=True
+            loud, _directions(heard_once(mapper(batch), array), n_sources, most), strict=True
         ):
             time = (number * hop + array.frame_length / 2) / array.sample_rate
             number += 1
             if not is_loud:
                 yield Located(time, (), ())
                 continue
-            folded = array.fold(azimuth)
-            yield Located(time, tuple(folded.tolist()), tuple(np.round(confidence, 4).tolist()))
+            height = np.round(confidence.astype(np.float64), 4)
+            yield Located(time, tuple(azimuth.tolist()), tuple(height.tolist()))
+
+
+def heard_once(maps: Float, array: MicArray) -> Float:
+    """Maps (n_frames, n_directions) of an array on a line without their mirror images, which are -inf.
+
+    Otherwise the second peak of one source would be its own image.
+    """
+    if array.mirror_axis is None:
+        return maps
+    directions = grid(maps.shape[1])
+    image = distance(array.fold(directions), directions) > 1e-6
+    return np.where(image, -np.inf, maps)
 
 
 def _directions(maps: Float, n_sources: Sources, most: int) -> Iterator[tuple[Float, Float]]:
@@ -105,4 +117,6 @@ def _directions(maps: Float, n_sources: Sources, most: int) -> Iterator[tuple[Fl
     step = 360.0 / maps.shape[1]
     for row, azimuth in zip(maps, found, strict=True):
         azimuth = azimuth[np.isfinite(azimuth)]
-        yield azimuth, row[np.rint(azimuth / step).astype(np.intp) % len(row)]
+        height = row[np.rint(azimuth / step).astype(np.intp) % len(row)]
+        peak = np.isfinite(height)  # a mirror image is none: the best peak is repeated
+        yield np.where(peak, azimuth, azimuth[:1]), np.where(peak, height, height[:1])

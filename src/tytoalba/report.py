@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tytoalba.angles import signed_difference
-from tytoalba.errors import MissingExtraError
+from tytoalba.errors import MissingExtraError, TytoError
 from tytoalba.evaluation import Outcome
 from tytoalba.files import written_whole
 from tytoalba.geometry import MicArray
@@ -19,6 +19,7 @@ from tytoalba.metrics import match
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+PICTURES = (".png", ".svg", ".pdf", ".jpg")
 INK, AMBER, TEAL, PALE = "#1f2933", "#c9822b", "#2a7f8e", "#d9e2e4"
 
 
@@ -90,6 +91,8 @@ def plot_errors(outcomes: dict[str, Outcome], title: str) -> Figure:
 
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a picture (png, svg, pdf by its name), whole or not at all."""
+    if Path(path).suffix.lower() not in PICTURES:
+        raise TytoError(f"{path}: the name of a picture ends in {', '.join(PICTURES)}")
     with written_whole(path) as temporary:
         figure.savefig(temporary, dpi=130, metadata={"Date": None} if Path(path).suffix == ".svg" else None)
 

@@ -7,7 +7,7 @@ import warnings
 
 import typer
 
-from tytoalba.cli import arrays, locating, scoring, simulating, speed
+from tytoalba.cli import arrays, bench, locating, scoring, simulating, speed
 from tytoalba.cli.console import print_error, print_warning
 from tytoalba.errors import TytoError
 
@@ -26,6 +26,8 @@ app.command("locate")(locating.locate)
 app.command("simulate")(simulating.simulate)
 app.command("score")(scoring.score)
 app.command("speed")(speed.speed)
+app.command("bench")(bench.bench)
+app.command("report")(bench.report)
 
 
 @app.callback(invoke_without_command=True)

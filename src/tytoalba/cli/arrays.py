@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from tytoalba.cli.console import err, out, print_json
@@ -61,7 +62,7 @@ def show(
             }
         )
     else:
-        out.print(f"[bold]{array.name}[/]  {array.description}")
+        out.print(f"[bold]{escape(array.name)}[/]  {escape(array.description)}")
         table = Table("microphone", "channel", "x front (mm)", "y left (mm)", "z up (mm)")
         for number, (xyz, channel) in enumerate(zip(array.positions, array.channels, strict=True)):
             table.add_row(str(number), str(channel), *(f"{1000 * value:.2f}" for value in xyz))

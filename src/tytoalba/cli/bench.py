@@ -27,10 +27,19 @@ def bench(
     speech: Annotated[Path | None, typer.Option(help="Folder of real speech for simulations.")] = None,
     seeds: Annotated[str | None, typer.Option(help="Seeds such as 0,1,2, instead of the file's.")] = None,
     methods: Annotated[str | None, typer.Option(help="Only these methods, comma-separated.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a key of the file: KEY=VALUE; may be repeated.")
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one.")] = "auto",
     size: Annotated[float | None, typer.Option(help="Times as many simulated recordings.")] = None,
     processes: Annotated[int, typer.Option("--processes", "-j", help="For simulation; 0: one a core.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Methods to run at a time.")] = 1,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Keep the prepared data in this file for the next time."),
+    ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the shipped benchmarks and stop.")] = False,
+    draw: Annotated[bool, typer.Option("--report/--no-report", help="Make tables, figures and page.")] = True,
     json: Annotated[bool, typer.Option("--json", help="Print where the results are, for machines.")] = False,
 ) -> None:
     """Run a benchmark: methods learn directions phase after phase and are tested after each.
@@ -46,15 +55,16 @@ def bench(
       tyto bench table1 --data simulated:twin --speech ~/speech --device cuda
     """
     from dataclasses import replace
+    from functools import partial
 
-    from tytoalba.benchdata import load_benchdata
+    from tytoalba.benchdata import BenchData, load_benchdata
     from tytoalba.experiment import load_config, run, shipped_configs
 
     if listing:
         for known, path in shipped_configs().items():
             out.print(f"[bold]{known:10}[/] {load_config(str(path)).about}")
         return
-    config = load_config(name)
+    config = load_config(name, changes or [])
     if seeds is not None:
         config = replace(config, seeds=_numbers(seeds))
     if methods is not None:
@@ -63,7 +73,8 @@ def bench(
     where = _device(device)
     with bars() as progress:
         preparing = progress.add_task("data", total=None)
-        prepared = load_benchdata(
+        prepare = partial(
+            load_benchdata,
             config.data,
             bands=config.bands[0] if len(config.bands) == 1 else config.bands,
             noises=config.noise_conditions,
@@ -75,8 +86,13 @@ def bench(
                 preparing, description=f"data: {what}", completed=done, total=total
             ),
         )
-        learning = progress.add_task("jobs", total=len(config.jobs()))
-        phases = progress.add_task("phases", total=config.n_phases)
+        if cache is not None and cache.exists():
+            prepared = BenchData.load(cache)
+        else:
+            prepared = prepare()
+            if cache is not None:
+                prepared.save(cache)
+        learning = progress.add_task("methods", total=len(config.jobs()))
         result_file = output / f"{config.name}.json"
         run(
             config,
@@ -84,13 +100,13 @@ def bench(
             result_file,
             device=where,
             command="tyto " + " ".join(sys.argv[1:]),
-            on_job=lambda job, done, total: progress.update(
-                learning, description=f"{job.method} {job.variant}".strip(), completed=done, total=total
-            ),
-            on_phase=lambda done, total: progress.update(phases, completed=done, total=total),
+            processes=jobs,
+            on_job=lambda done, total: progress.update(learning, completed=done, total=total),
         )
-        progress.update(learning, completed=len(config.jobs()))
-    _render([result_file], output / config.name, json)
+    if draw:
+        _render([result_file], output / config.name, json)
+    else:
+        err.print(f"results: {result_file}; tyto report {result_file} makes tables, figures and a page")
 
 
 def report(

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+NARROWEST = 50.0
+"""Hz: the narrowest band; every method has a frequency in it."""
 
 
 def print_error(message: str) -> None:
-    """A refusal, on standard error."""
-    err.print(f"[bold red]error:[/] {escape(message)}")
+    """A refusal, on standard error, in one line however long."""
+    err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
 
 
 def print_warning(
@@ -35,7 +37,7 @@ def print_warning(
     line: str | None = None,  # noqa: ARG001
 ) -> None:
     """A warning, on standard error; takes the place of `warnings.showwarning`."""
-    err.print(f"[bold yellow]warning:[/] {escape(str(message))}")
+    err.print(f"[bold yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -81,12 +83,17 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def parse_band(text: str) -> tuple[float, float]:
-    """Read "100-8000" (Hz) or "full"."""
+def parse_band(text: str, sample_rate: int) -> tuple[float, float]:
+    """Read "100-8000" (Hz) or "full", for sound of this sample rate."""
     if text == "full":
         return (0.0, float("inf"))
     try:
         low, high = (float(edge) for edge in text.split("-"))
     except ValueError:
         raise TytoError(f"a band is LOW-HIGH in Hz, such as 100-8000, or 'full'; got {text!r}") from None
+    if not (low >= 0 and low + NARROWEST <= min(high, sample_rate / 2)):
+        raise TytoError(
+            f"no band {text!r}: LOW must be at least {NARROWEST:g} Hz below HIGH and below {sample_rate / 2:g} Hz, "
+            f"the highest frequency at {sample_rate} Hz"
+        )
     return low, high

@@ -55,7 +55,7 @@ def locate(
         mics,
         method,
         n_sources=_sources(sources, mics.n_mics),
-        band=parse_band(band),
+        band=parse_band(band, mics.sample_rate),
         silence_db=silence,
     )
     for frame in stream:

@@ -48,15 +48,14 @@ def score(
     recordings = [r for r in open_dataset(data) if _belongs(r.subset, part)]
     if not recordings:
         raise TytoError(f"{data} has no part called {part!r}")
+    hertz = parse_band(band, recordings[0].array.sample_rate)
     table = Table(
         "method", "sources", "frames", "MAE (degrees)", "ACC (%)", "ACC@10", "ACC@20", "front/back (%)"
     )
     rows, drawn = [], {}
     for name in methods:
         with progress_bar(name) as steps:
-            outcomes = run_method(
-                recordings, name, band=parse_band(band), processes=processes, on_progress=steps
-            )
+            outcomes = run_method(recordings, name, band=hertz, processes=processes, on_progress=steps)
         scores = [score_outcome(outcome) for outcome in outcomes.values()]
         if not scores:
             raise TytoError(f"{data} has no frame with one or two sources in {part!r}")

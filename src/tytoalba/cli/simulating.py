@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,19 +61,20 @@ def simulate(
         raise TytoError(f"no preset called {preset!r}; known: {', '.join(PRESETS)}")
     if layout not in ("sslr", "folder"):
         raise TytoError(f"no layout called {layout!r}; known: sslr, folder (or --features)")
-    if size <= 0 or moving < 0 or processes < 0 or seed < 0:
+    if not (0 < size < inf and 0 <= moving < inf and processes >= 0 and seed >= 0):
         raise TytoError("--size must be positive; --moving, --processes and --seed cannot be negative")
+    if band and not features:
+        raise TytoError("--band belongs to --features: sound has all its frequencies")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise TytoError(f"{output} is not empty; choose a new folder, so that nothing is mixed or lost")
     recipe = replace(PRESETS[preset].scaled(size), speed=moving)
     simulation = Simulation(recipe, load_array(array), choose_voices(speech), seed)
+    bands = [parse_band(text, simulation.array.sample_rate) for text in band or []]
     _announce(simulation, processes)
     output.mkdir(parents=True, exist_ok=True)
     if features:
-        _write_features(simulation, output, [parse_band(text) for text in band or []], processes)
+        _write_features(simulation, output, bands, processes)
     else:
-        if band:
-            raise TytoError("--band belongs to --features: sound has all its frequencies")
         _write_sound(simulation, output, layout, processes)
     err.print(f"written to {output}")
 

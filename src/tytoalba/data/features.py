@@ -61,7 +61,7 @@ class FeatureSet:
     @property
     def flat(self) -> NDArray[np.float32]:
         """X as (n_frames, n_features)."""
-        return self.X.reshape(len(self), -1)
+        return self.X.reshape(len(self), self.gcc.n_features)
 
     @property
     def n_sources(self) -> NDArray[np.intp]:
@@ -88,16 +88,13 @@ class FeatureSet:
             "version": VERSION,
             "names": self.names,
             "array": self.array.to_toml(),
-            "n_samples": self.gcc.n_samples,
-            "max_lag": self.gcc.max_lag,
-            "bands": [[low, high if np.isfinite(high) else None] for low, high in self.gcc.band_list],
-            "single_band": self.gcc.bands is self.gcc.band_list[0],
+            "gcc": describe(self.gcc),
         }
         tensors: dict[str, NDArray[Any]] = {
             "X": np.ascontiguousarray(self.X),
             "azimuth": np.ascontiguousarray(self.azimuth, np.float64),
-            "recording": self.recording,
-            "frame": self.frame,
+            "recording": np.ascontiguousarray(self.recording),
+            "frame": np.ascontiguousarray(self.frame),
         }
         with written_whole(path) as temporary:
             save_file(tensors, temporary, {"tytoalba": json.dumps(recipe)})
@@ -117,17 +114,33 @@ class FeatureSet:
                 if (version := recipe.get("version")) != VERSION:
                     raise DataError(f"{path} has version {version}; this program reads {VERSION}")
                 array = MicArray.from_toml(recipe["array"], str(path))
-                listed = tuple((low, np.inf if high is None else high) for low, high in recipe["bands"])
-                bands = listed[0] if recipe["single_band"] else listed
-                gcc = GccPhat.for_array(array, recipe["n_samples"], bands, recipe["max_lag"])
+                gcc = read_description(recipe["gcc"], array)
                 X, azimuth, recording, frame = (
                     file.get_tensor(key) for key in ("X", "azimuth", "recording", "frame")
                 )
                 return cls(X, azimuth, recording, frame, tuple(recipe["names"]), array, gcc)
-        except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        except DataError:
+            raise
+        except (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"{path} is damaged or not a feature file: {error}") from error
-        except ValueError as error:
-            raise error if isinstance(error, DataError) else DataError(f"{path}: {error}") from error
+
+
+def describe(gcc: GccPhat) -> dict[str, Any]:
+    """How features were computed, as JSON can say it."""
+    return {
+        "n_samples": gcc.n_samples,
+        "max_lag": gcc.max_lag,
+        "bands": [[low, high if np.isfinite(high) else None] for low, high in gcc.band_list],
+        "single_band": gcc.bands is gcc.band_list[0],
+    }
+
+
+def read_description(told: dict[str, Any], array: MicArray) -> GccPhat:
+    """What `describe` told, for an array."""
+    listed = tuple((low, np.inf if high is None else high) for low, high in told["bands"])
+    return GccPhat.for_array(
+        array, told["n_samples"], listed[0] if told["single_band"] else listed, told["max_lag"]
+    )
 
 
 def extract(
@@ -190,7 +203,10 @@ def simulate_noisy(
     """Features of a simulated part under several noises (None: as it is), each recording made once."""
     array = simulation.array
     gcc = gcc or GccPhat.for_array(array, array.frame_length, FULL_BAND)
-    number = [p.name for p in simulation.preset.parts].index(part)
+    names = [p.name for p in simulation.preset.parts]
+    if part not in names:
+        raise DataError(f"preset {simulation.preset.name!r} has no part {part!r}; it has: {', '.join(names)}")
+    number = names.index(part)
     tasks = [task for task in simulation.tasks() if task[0] == number]
     parts = parallel_map(partial(_simulated_features, simulation, gcc, silent, noises), tasks, processes)
     return _gather(parts, [f"{part}_{i:05d}" for _, i in tasks], array, gcc, len(noises), on_progress)

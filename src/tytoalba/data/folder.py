@@ -40,7 +40,7 @@ def open_folder(root: str | Path, parts: list[str] | None = None) -> list[Record
         raise DataError(f"{root} has no part {unknown[0]!r}; it has: {', '.join(present) or 'none'}")
     recordings = []
     for part in parts or present:
-        for sound in sorted(f for f in (root / part).iterdir() if f.suffix in _SOUND):
+        for sound in sorted(f for f in (root / part).iterdir() if f.suffix.lower() in _SOUND):
             table = sound.with_suffix(".csv")
             if not table.is_file():
                 raise DataError(f"{sound} has no labels: {table.name} is missing beside it")
@@ -74,13 +74,14 @@ def write_recording(
     """Write one recording: samples (n_mics, n_samples), azimuth (n_frames, n_sources) in degrees."""
     folder = Path(root) / part
     folder.mkdir(parents=True, exist_ok=True)
-    with written_whole(folder / f"{name}.csv") as temporary, temporary.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(HEADER)
-        for frame, directions in zip(frame_ids.tolist(), azimuth, strict=True):
-            present = directions[np.isfinite(directions)].tolist()
-            writer.writerows([frame, repr(a)] for a in present) if present else writer.writerow([frame, ""])
-    write_audio(folder / f"{name}.wav", samples, array.sample_rate)
+    with written_whole(folder / f"{name}.csv") as temporary:
+        with temporary.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(HEADER)
+            for frame, directions in zip(frame_ids.tolist(), azimuth, strict=True):
+                present = directions[np.isfinite(directions)].tolist()
+                writer.writerows([[frame, repr(a)] for a in present] or [[frame, ""]])
+        write_audio(folder / f"{name}.wav", samples, array.sample_rate)  # if this fails, so does the table
 
 
 def _load(sound: Path, array: MicArray) -> NDArray[np.float32]:
@@ -90,7 +91,7 @@ def _load(sound: Path, array: MicArray) -> NDArray[np.float32]:
 def _read_labels(path: Path) -> tuple[NDArray[np.intp], Float]:
     frames: dict[int, list[float]] = defaultdict(list)
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
             if (header := next(rows, None)) != HEADER:
                 raise DataError(f"{path}: the first line must be {','.join(HEADER)}, got {header}")

@@ -43,9 +43,11 @@ class Recording:
 
     def frames(self, samples: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """The labelled frames, (n_frames, n_mics, frame_length), of this sound (read if not given)."""
+        if not len(self.frame_ids):
+            return np.empty((0, self.array.n_mics, self.frame_length), np.float32)
         samples = self.load() if samples is None else samples
         starts = self.frame_ids * self.hop
-        if len(starts) and starts.max() + self.frame_length > samples.shape[1]:
+        if starts.max() + self.frame_length > samples.shape[1]:
             raise DataError(
                 f"recording {self.name!r} has {samples.shape[1]} samples, but frame {self.frame_ids.max()} "
                 f"is labelled; the sound is cut short or the labels belong to another file"

@@ -106,9 +106,9 @@ TWIN = Preset(
     "twin",
     "the SSLR twin: five training rooms, three unseen test rooms, other speakers in each part",
     (
-        Part("train", "train", _TRAIN, 5400),
-        Part("valid", "valid", _VALID, 540),
-        Part("test", "test", _TEST, 1440),
+        Part("train", "train", _TRAIN, 3600),
+        Part("valid", "valid", _VALID, 360),
+        Part("test", "test", _TEST, 1200),
         Part("human", "test", _TEST, 48, azimuths=(-24.0, 24.0), distances=(0.8, 1.8)),
     ),
 )
@@ -280,7 +280,7 @@ def _path(
     array: MicArray,
     rng: np.random.Generator,
 ) -> Vector:
-    """Where a talker is at every half hop (metres): one row for a standing one; a walking one turns at walls."""
+    """Where a talker is at every half hop (metres), turning back at walls; one row for a standing one."""
     speed = rng.uniform(-preset.speed, preset.speed) if preset.speed else 0.0
     if speed == 0.0:
         return start[None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import atan2, tau
 from pathlib import Path
 
 from tytoalba.data import folder, sslr
@@ -20,13 +21,17 @@ def write_sslr(
 ) -> None:
     """Write training, test and human parts as SSLR has them; SSLR knows no validation part, so neither do we.
 
-    The first three rooms go where SSLR has its room 106, the others to 301 (training) and library (test).
+    The first half of the rooms, and one more, go where SSLR has its room 106 (three of the twin's five
+    training rooms, two of its three test rooms), the others to 301 (training) and library (test).
     """
     if (simulation.array.n_mics, simulation.array.frame_length) != (4, FRAME_LENGTH):
         raise DataError(
             f"the SSLR layout is 4 channels at 48 kHz; {simulation.array.name} has {simulation.array.n_mics} "
             f"at {simulation.array.sample_rate} Hz: use --layout folder, or --features"
         )
+    names = {part.name for part in simulation.preset.parts}
+    if unknown := sorted(names - {"train", "valid", "test", "human"}):
+        raise DataError(f"SSLR has no part called {unknown[0]!r}: use --layout folder, or --features")
     _write(partial(_write_sslr_recording, simulation, root), simulation, ["valid"], processes, on_progress)
 
 
@@ -82,8 +87,6 @@ def _write_sslr_recording(simulation: Simulation, root: Path, task: tuple[int, i
 
 
 def _sources(made: SimulatedRecording, row: int) -> list[tuple[tuple[float, ...], int, int]]:
-    return [
-        (tuple(position.tolist()), sslr.SPEECH, who)
-        for position, talks, who in zip(made.positions[row], made.talking[row], made.speakers, strict=True)
-        if talks
-    ]
+    talkers = zip(made.positions[row], made.talking[row], made.speakers, strict=True)
+    sources = [(tuple(position.tolist()), sslr.SPEECH, who) for position, talks, who in talkers if talks]
+    return sorted(sources, key=lambda source: atan2(source[0][1], source[0][0]) % tau)  # as made.azimuth is

@@ -51,4 +51,6 @@ class SrpPhatMethod(Method):
     def restore(self, memory: Memory) -> None:
         """There is nothing to become."""
         if memory:
-            raise TytoError(f"srp-phat keeps nothing, this memory holds {', '.join(memory)}: another method's?")
+            raise TytoError(
+                f"srp-phat keeps nothing, this memory holds {', '.join(memory)}: another method's?"
+            )

@@ -27,7 +27,7 @@ class Tyto(Method):
     to variance 1. sigma: width of the Gaussian labels in degrees; wider than the task's is better here.
     alpha: the ridge is alpha D / 2, where D / 2 is the mean of |h|^2 over frames: alpha is the noise variance
     of a label over the prior variance of the score, means the same for any D, and as a prior it does not
-    grow with the number of frames.
+    grow with the number of frames (on validation rooms 0.1 was best for 3000 and for 13600 frames alike).
     """
 
     def __init__(
@@ -35,8 +35,8 @@ class Tyto(Method):
         task: Task,
         *,
         n_features: int = 5000,
-        bandwidth: float = 1.0,
-        alpha: float = 1e-3,
+        bandwidth: float = 1.5,
+        alpha: float = 0.1,
         sigma: float = 14.0,
     ) -> None:
         super().__init__(task)
@@ -67,7 +67,7 @@ class Tyto(Method):
 
     def memory(self) -> Memory:
         """The sums, and the seed of the random features."""
-        return self._head.memory() | {"seed": np.array(self._expansion.seed)}
+        return self._head.memory() | {"seed": np.array(self._expansion.seed, np.int64)}
 
     def restore(self, memory: Memory) -> None:
         """Take over the sums and the random features they belong to."""
@@ -85,4 +85,4 @@ class Tyto(Method):
             return self._expansion.codes(scaled)
         import torch
 
-        return self._expansion.codes(torch.from_numpy(scaled).to(self._head.device))
+        return self._expansion.codes(torch.tensor(scaled, device=self._head.device))

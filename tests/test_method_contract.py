@@ -1,0 +1,216 @@
+"""Every method keeps the contract of `Method`, and the contract notices who does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tytoalba.methods import METHODS, Memory, Method, Task
+from tytoalba.methods.contract import (
+    CHECKS,
+    ContractError,
+    Factory,
+    check_memory_is_all,
+    check_memory_size,
+    check_method,
+    check_no_aliasing,
+    check_one_frame_phases,
+    check_posterior,
+    check_refusals,
+    check_same_seed,
+    check_untaught_directions,
+    toy_task,
+)
+from tytoalba.methods.tyto import Tyto
+from tytoalba.phases import Phase
+
+NETWORK = {"width": 8, "epochs": 2}
+QUICK: dict[str, dict[str, Any]] = {
+    "tyto": {"n_features": 20},
+    "ssl-cil": {"n_features": 20, **NETWORK},
+    "ssl-cil-random": {"n_features": 20, "width": 8},
+    "acil": {"n_features": 20, **NETWORK},
+    "ds-al": {"n_features": 20, **NETWORK},
+    "gkeal": {"n_centres": 20, **NETWORK},
+    **dict.fromkeys(("mlp-gcc", "joint", "fine-tune", "lwf", "ewc", "lfl"), NETWORK),
+    **{name: {"budget": 40, **NETWORK} for name in ("icarl", "ss-il", "rmm")},
+}
+"""Settings that make a method quick; one that is not named here is tried as it comes."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads that wait for each other take ten times as long on arrays this small."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_keeps_the_contract(name: str, check: Callable[[Factory, Task], None]) -> None:
+    check(lambda task: METHODS[name](task, **QUICK.get(name, {})), toy_task())
+
+
+def test_quick_settings_are_for_methods_that_exist() -> None:
+    assert QUICK.keys() <= METHODS.keys()
+
+
+def test_methods_do_not_import_torch() -> None:
+    code = "import sys, tytoalba.methods, tytoalba.methods.contract; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class Small(Tyto):
+    """A method that keeps the contract, to be broken in one place by each of the following."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, n_features=10)
+
+
+class Diary(Small):
+    """Writes down every frame."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self.frames = np.empty((0, task.n_inputs), np.float32)
+
+    def learn(self, phase: Phase) -> None:
+        super().learn(phase)
+        self.frames = np.concatenate([self.frames, phase.X])
+
+    def memory(self) -> Memory:
+        return super().memory() | {"frames": self.frames.copy()}
+
+    def restore(self, memory: Memory) -> None:
+        super().restore(memory)
+        self.frames = memory["frames"].copy()
+
+
+class Hoarder(Diary):
+    """Says that it keeps a few, keeps all."""
+
+    keeps = "exemplars"
+    budget = 10
+
+
+class Secretive(Small):
+    """Keeps more than it lists."""
+
+    gain = 0.0
+
+    def learn(self, phase: Phase) -> None:
+        super().learn(phase)
+        self.gain += 1.0
+
+    def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.float32(self.gain) * super().posterior(X)
+
+
+class Counting(Small):
+    """Changes when it is asked."""
+
+    asked = 0.0
+
+    def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        self.asked += 1.0
+        return super().posterior(X) + np.float32(self.asked)
+
+
+class Gambler(Small):
+    """Throws dice of its own."""
+
+    def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        return super().posterior(X) * np.float32(id(self) % 1000003)
+
+
+class Borrower(Small):
+    """Keeps what it was given instead of a copy."""
+
+    def learn(self, phase: Phase) -> None:
+        super().learn(phase)
+        self.last = phase.X[:1]
+
+    def memory(self) -> Memory:
+        return super().memory() | {"last": self.last.copy()}
+
+    def restore(self, memory: Memory) -> None:
+        super().restore(memory)
+        self.last = memory["last"].copy()
+
+
+class Narrow(Small):
+    """Knows no directions but those it was taught."""
+
+    def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        return super().posterior(X)[:, :120]
+
+
+class Fragile(Small):
+    """Divides by the spread of a phase's first column."""
+
+    spread = 1.0
+
+    def learn(self, phase: Phase) -> None:
+        super().learn(phase)
+        self.spread = float(phase.X[:, 0].std())
+
+    def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        with np.errstate(all="ignore"):
+            return super().posterior(X) / np.float32(self.spread)
+
+
+class Hasty(Small):
+    """Learns what it then refuses."""
+
+    def learn(self, phase: Phase) -> None:
+        super().learn(Phase(np.nan_to_num(phase.X), phase.azimuth, phase.directions))
+        if np.isnan(phase.X).any():
+            raise ValueError("too late")
+
+
+class Trusting(Small):
+    """Takes NaN for a number."""
+
+    def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        return super().posterior(np.nan_to_num(X))
+
+
+@pytest.mark.parametrize(
+    ("broken", "check", "complaint"),
+    [
+        (Diary, check_memory_size, "grew with the frames: frames"),
+        (Hoarder, check_memory_size, "the budget is 10"),
+        (Secretive, check_memory_is_all, "scores are not the same"),
+        (Counting, check_posterior, "second call of posterior"),
+        (Gambler, check_same_seed, "scores are not the same"),
+        (Borrower, check_no_aliasing, "after learn changed the method"),
+        (Narrow, check_untaught_directions, "from the start"),
+        (Fragile, check_one_frame_phases, "not finite"),
+        (Hasty, check_refusals, "refused changed the memory"),
+        (Trusting, check_refusals, "posterior with NaN must raise"),
+    ],
+)
+def test_the_contract_notices(
+    broken: type[Small], check: Callable[[Factory, Task], None], complaint: str
+) -> None:
+    with pytest.raises(ContractError, match=complaint):
+        check(broken, toy_task())
+    with pytest.raises(ContractError):
+        check_method(broken)
+
+
+def test_a_method_of_ones_own_task() -> None:
+    def factory(task: Task) -> Method:
+        return Tyto(task, n_features=10)
+
+    check_method(factory, Task(n_inputs=12, seed=3, scaling="min-max", n_directions=72))
