@@ -214,7 +214,7 @@ table = st.one_of(
 @given(content=table)
 @example(content=b'frame,azimuth\n"1\n')
 @example(content=b"frame,azimuth\n1,\0")
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_table_is_read_or_refused(root: Path, content: bytes) -> None:
     (root / "test" / "hall.csv").write_bytes(content)
     try:
@@ -238,7 +238,7 @@ frames = st.lists(
 
 
 @given(labels=frames)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_labels_come_back_to_the_bit(root: Path, labels: list[tuple[int, list[float]]]) -> None:
     labels.sort()
     ids = np.array([frame for frame, _ in labels], np.intp)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tytoalba import continual, paper, results, tables
+from tytoalba import continual, page, paper, results, tables
 from tytoalba.errors import DataError
 
 K = 10
@@ -46,7 +47,8 @@ def row(method: str, seed: int, part: str = "test", n_sources: int = 1, **other:
         "method": method, "decision": "", "variant": "", "seed": seed, "condition": "clean", "part": part,
         "n_sources": n_sources, "counts": counts.tolist(), "acc": listed(acc), "mae": listed(60 * (1 - acc)),
         "sectors": hole if other.get("condition", "clean") == "clean" else None,
-        "keeps": KEEPS.get(method, "nothing"), "kept_bytes": {"W": 4_000_000} | ({"exemplars.X": 4_400_000} if method == "icarl" else {}),
+        "keeps": KEEPS.get(method, "nothing"),
+        "kept_bytes": {"W": 4_000_000} | ({"exemplars.X": 4_400_000} if method == "icarl" else {}),
         "learn_seconds": [1.5] * K, "options": {"epochs": 3},
     } | other  # fmt: skip
 
@@ -178,6 +180,8 @@ def test_whole_document(tmp_path: Path) -> None:
     assert found[0].subsets["human", 2].acc.by_seed[0] == pytest.approx(100 * np.nanmean(curve))
     assert {s.noise for s in found if s.noise} >= {("white", -10.0), ("babble", 0.0)}
     assert {s.setting for s in found if s.variant} >= {("eta", "0.1"), ("order", "shuffled")}
+    assert replace(found[0], variant="eta=1, order=shuffled").setting == ("eta, order", "1, shuffled")
+    assert replace(found[0], variant="odd").setting == ("variant", "odd")
 
 
 # ---- several files ----
@@ -246,28 +250,28 @@ BAD_ROWS = [
 @pytest.mark.parametrize(("name", "value", "message"), BAD)
 def test_refuses_document(tmp_path: Path, name: str, value: Any, message: str) -> None:
     with pytest.raises(DataError, match=rf"table1\.json: .*{message}"):
-        results.read(saved(tmp_path, two_phases(tiny()) | {name: value}))
+        results.load_results(saved(tmp_path, two_phases(tiny()) | {name: value}))
 
 
 @pytest.mark.parametrize(("name", "value", "message"), BAD_ROWS)
 def test_refuses_row(tmp_path: Path, name: str, value: Any, message: str) -> None:
     with pytest.raises(DataError, match=rf"table1\.json: .*{message}"):
-        results.read(saved(tmp_path, two_phases(tiny(**{name: value}))))
+        results.load_results(saved(tmp_path, two_phases(tiny(**{name: value}))))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}', "[" * 100_000, "1" * 5000, "\x00"])
 def test_refuses_text(tmp_path: Path, text: str) -> None:
     with pytest.raises(DataError, match=r"table1\.json"):
-        results.read(saved(tmp_path, text))
+        results.load_results(saved(tmp_path, text))
 
 
 def test_refuses_other_files(tmp_path: Path) -> None:
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe{")
     for path in (tmp_path / "bytes.json", tmp_path, tmp_path / "missing.json"):
         with pytest.raises(DataError, match=path.name):
-            results.read(path)
+            results.load_results(path)
     with pytest.raises(DataError, match="measured twice"):
-        results.read(saved(tmp_path, two_phases(tiny(), tiny())))
+        results.load_results(saved(tmp_path, two_phases(tiny(), tiny())))
 
 
 JUNK = st.recursive(
@@ -282,7 +286,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_mutated_files_are_refused_or_summarised(tmp_path: Path, data: st.DataObject) -> None:
     content: Any = copy.deepcopy(two_phases(tiny(), tiny(n=2), tiny(seed=1), tiny(condition="white 0 dB")))
@@ -312,3 +316,4 @@ def test_mutated_files_are_refused_or_summarised(tmp_path: Path, data: st.DataOb
     made = tables.tables(runs, found)
     assert tables.markdown(made) + tables.latex(made)
     assert tables.csv_rows(found)
+    assert page.page(runs, found, made)

@@ -120,6 +120,13 @@ def test_one_seed_has_no_spread_and_missing_subsets_no_column(tmp_path: Path) ->
     assert "Compare the order" not in table.note
 
 
+def test_summary_for_the_terminal(tmp_path: Path) -> None:
+    header, *rows = tables.summary(results.load_results(sample.saved(tmp_path, sample.document(2))))
+    assert {len(row) for row in rows} == {len(header)}
+    assert [row[0] for row in rows][:3] == ["Joint", "Fine-tune", "iCaRL"]
+    assert dict(zip(header, rows[0], strict=True))["paper"] == "3.19 / 94.0"
+
+
 def test_csv(made: tuple[list[Table], list[results.Summary]]) -> None:
     rows = list(csv.DictReader(io.StringIO(tables.csv_rows(made[1]))))
     assert len(rows) == sum(len(s.subsets) + 1 for s in made[1])

@@ -167,14 +167,15 @@ class Summary:
 
     @property
     def setting(self) -> tuple[str, str]:
-        """Name and value of the variant: "eta=1" is ("eta", "1")."""
-        name, _, value = self.variant.rpartition("=")
-        return name or "variant", value
+        """Names and values of the variant: "eta=1, order=shuffled" is ("eta, order", "1, shuffled")."""
+        pairs = [part.rpartition("=") for part in self.variant.split(", ")]
+        name = ", ".join(name for name, _, _ in pairs if name)
+        return name or "variant", ", ".join(value for _, _, value in pairs)
 
 
 def load(paths: Path | Sequence[Path]) -> list[Run]:
     """Read one or several result files of the same data set and number of phases."""
-    runs = [read(path) for path in ([paths] if isinstance(paths, Path) else paths)]
+    runs = [load_results(path) for path in ([paths] if isinstance(paths, Path) else paths)]
     if not runs:
         raise DataError("no result file was given")
     for run in runs[1:]:
@@ -301,7 +302,7 @@ def _or_nan(measure: Callable[[ArrayLike], float], matrix: Float) -> float:
 # ---- reading ----
 
 
-def read(path: Path) -> Run:
+def load_results(path: Path) -> Run:
     """Read and check one result file; DataError names the file, the place and what was expected there."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -410,7 +411,7 @@ def _row(row: _At, n_phases: int) -> Row:
         sectors=_read_sectors(row.get("sectors")) if row.table().get("sectors") else None,
         keeps=row.get("keeps").one_of("nothing", "exemplars", "everything"),
         kept_bytes={name: row.get("kept_bytes").get(name).whole() for name in row.get("kept_bytes").table()},
-        learn_seconds=[seconds.number() for seconds in row.get("learn_seconds").each(n_phases)],
+        learn_seconds=[seconds.number() for seconds in row.get("learn_seconds").each()],
         options=row.get("options").table(),
     )
 

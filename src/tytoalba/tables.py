@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tytoalba import paper
 from tytoalba.paper import Reported
-from tytoalba.results import Cell, Run, Spread, Summary
+from tytoalba.results import Cell, Run, Spread, Summary, summarise
 
 NONE = "\N{EN DASH}"
 PAPER = "paper"
@@ -49,6 +49,24 @@ def tables(runs: Sequence[Run], summaries: Sequence[Summary]) -> list[Table]:
         Table(t.name, t.title, t.header, t.rows, f"{t.note} {caution}") if PAPER in t.header else t
         for t in full
     ]
+
+
+def summary(run: Run) -> list[list[str]]:
+    """Header and rows of one run at a glance, plain text: every method and variant in clean sound."""
+    found = summarise([run])
+    rows = [
+        [
+            s.label,
+            *(_both(s.subsets.get(("test", n))) for n in (1, 2)),
+            _both(s.overall),
+            _reported(paper.OVERALL.get(paper.key(s.method)) if not s.variant and not s.decision else None),
+            _pm(s.forgetting, 1),
+            f"{s.keeps} ({size(sum(s.kept_bytes.values()))})",
+        ]
+        for s in [s for s in found if s.condition == "clean"] or found
+    ]
+    names = [_SUBSET_NAMES["test", n] for n in (1, 2)]
+    return [["method", *names, "overall", PAPER, "forgetting", "keeps"], *rows]
 
 
 def plain(summaries: Sequence[Summary]) -> list[Summary]:

@@ -1,8 +1,9 @@
 """One gradient loop for every method that has one: a method is only its loss.
 
 The data lie on the device as a whole, batches are rows drawn there, and nothing is read back within an epoch
-(nor at its end, without validation): on a GPU a step costs the launching of its kernels. The loop draws only
-from the network's own generator, so that torch's global state stays as it was.
+(nor at its end, without validation). On a GPU so small a step would cost the launching of its kernels, so it
+is recorded once and replayed (a CUDA graph). The loop draws only from the network's own generator: torch's
+global state stays as it was.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def train(
     n_replay: int = 0,
     replay_batch: int = 0,
     validate: Callable[[Mlp], Tensor] | None = None,
+    graphs: bool = True,
 ) -> History:
     """Train a network in place.
 
@@ -100,14 +102,14 @@ def train(
     which come round as often as they must. What a row means is the loss's business.
     seed: of the order of frames and of dropout.
     validate: a loss on data never trained on, after each epoch; the network ends as its best epoch was.
+    graphs: record and replay steps on a GPU; the loss must then do the same work for every batch of a size
+    and never read a value back.
     """
     import torch
 
     generator = network.generator.manual_seed(seed)
     device = generator.device
-    parameters = [p for p in network.parameters() if p.requires_grad]
-    fused = device.type in ("cpu", "cuda")
-    adam = torch.optim.Adam(parameters, recipe.lr, weight_decay=recipe.weight_decay, fused=fused or None)
+    descend = _Descent(network, loss, recipe, graphs)
     n_steps = -(-n_frames // recipe.batch)  # an epoch
     replay_batch = replay_batch if n_replay else 0
     losses: list[Tensor] = []
@@ -123,13 +125,7 @@ def train(
             batches = tuple(torch.cat(pair) for pair in zip(batches, beside, strict=True))
         total = torch.zeros((), device=device)
         for step, rows in enumerate(batches):
-            for group in adam.param_groups:
-                group["lr"] = recipe.lr_at((epoch + step / n_steps) / recipe.epochs)
-            adam.zero_grad()
-            value = loss(network, rows)
-            value.backward()  # type: ignore[no-untyped-call]
-            adam.step()
-            total += value.detach()
+            total += descend(rows, recipe.lr_at((epoch + step / n_steps) / recipe.epochs))
         losses.append(total / n_steps)
         if validate is None:
             best = epoch
@@ -144,6 +140,65 @@ def train(
     network.zero_grad()
     network.eval()
     return History(torch.stack(losses).tolist() if losses else [], validation, best)
+
+
+class _Descent:
+    """One step of Adam on the rows of a batch; on a GPU recorded once for each size of batch."""
+
+    WARM = 3
+    """Steps of a size before it is recorded: by then everything that a step allocates exists."""
+
+    def __init__(self, network: Mlp, loss: Loss, recipe: Recipe, graphs: bool) -> None:
+        import torch
+
+        self.network, self.loss = network, loss
+        device = network.generator.device
+        gpu = device.type == "cuda"
+        self.lr = torch.tensor(recipe.lr, device=device) if gpu else None  # a recorded step reads it there
+        self.adam = torch.optim.Adam(
+            [p for p in network.parameters() if p.requires_grad],
+            recipe.lr if self.lr is None else self.lr,
+            weight_decay=recipe.weight_decay,
+            fused=True if device.type in ("cpu", "cuda") else None,
+            capturable=gpu,
+        )
+        self.graphs = graphs and gpu
+        self.n_done: dict[int, int] = {}
+        self.recorded: dict[int, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
+
+    def __call__(self, rows: Tensor, lr: float) -> Tensor:
+        """The loss of these rows before the step; read it before the next."""
+        if self.lr is None:
+            self.adam.param_groups[0]["lr"] = lr
+        else:
+            self.lr.fill_(lr)
+        size = len(rows)
+        self.n_done[size] = self.n_done.get(size, 0) + 1
+        if not self.graphs or self.n_done[size] <= self.WARM:
+            return self._step(rows)
+        if size not in self.recorded:
+            self.recorded[size] = self._record(rows)
+        graph, own_rows, value = self.recorded[size]
+        own_rows.copy_(rows)
+        graph.replay()
+        return value
+
+    def _step(self, rows: Tensor) -> Tensor:
+        self.adam.zero_grad()
+        value = self.loss(self.network, rows)
+        value.backward()  # type: ignore[no-untyped-call]
+        self.adam.step()
+        return value.detach()
+
+    def _record(self, rows: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor, Tensor]:
+        import torch
+
+        own_rows = rows.clone()
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self.network.generator)
+        with torch.cuda.graph(graph):
+            value = self._step(own_rows)
+        return graph, own_rows, value
 
 
 def squared_loss(X: Tensor, target: Tensor, column_weight: Tensor | None = None) -> Loss:

@@ -92,8 +92,8 @@ def parse_band(text: str, sample_rate: int) -> tuple[float, float]:
     except ValueError:
         raise TytoError(f"a band is LOW-HIGH in Hz, such as 100-8000, or 'full'; got {text!r}") from None
     if not (low >= 0 and low + NARROWEST <= min(high, sample_rate / 2)):
+        highest = f"{sample_rate / 2:g} Hz, the highest frequency at {sample_rate} Hz"
         raise TytoError(
-            f"no band {text!r}: LOW must be at least {NARROWEST:g} Hz below HIGH and below {sample_rate / 2:g} Hz, "
-            f"the highest frequency at {sample_rate} Hz"
+            f"no band {text!r}: LOW must be at least {NARROWEST:g} Hz below HIGH and below {highest}"
         )
     return low, high

@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
-import soundfile
 from numpy.typing import ArrayLike, NDArray
 
 from tytoalba.angles import Float, wrap
@@ -178,6 +177,8 @@ def write_recording(
     frames: (frame id, its sources) for each labelled frame, as in gt_frame.
     sources: what was played where and when, as in gt_file.
     """
+    import soundfile
+
     where = f"recording {name!r}"
     if subset not in SUBSETS:
         raise DataError(f"{where}: no subset {subset!r}; known: {', '.join(SUBSETS)}")
@@ -325,6 +326,8 @@ def _read_sound(path: Path, array: MicArray) -> NDArray[np.float32]:
 @contextmanager
 def _sound_file(path: Path) -> Iterator[Any]:
     """An open WAV file; what goes wrong with it becomes a DataError that names it."""
+    import soundfile
+
     try:
         with soundfile.SoundFile(path) as file:
             if file.format not in ("WAV", "WAVEX"):

@@ -78,7 +78,7 @@ def herd(Z: Float, n: int) -> NDArray[np.intp]:
     """The first n rows (or all) of Z (n_frames, h), in the order in which they keep the mean best.
 
     >>> herd(np.array([[0.0], [1.0], [0.4]]), 2).tolist()
-    [2, 0]
+    [2, 1]
     """
     Z = np.asarray(Z, np.float64)
     length = np.sum(Z**2, axis=1)

@@ -123,11 +123,11 @@ def log_softmax_within(group: NDArray[np.intp], device: torch.device) -> Callabl
     import torch
 
     numbers, index = np.unique(group, return_inverse=True)
-    elsewhere = torch.tensor(index != np.arange(len(numbers))[:, None], device=device)  # (G, C)
-    column = torch.tensor(index, device=device)
+    member = torch.tensor(index == np.arange(len(numbers))[:, None], device=device)  # (G, C)
+    spread = member.float()
 
     def log_softmax(logits: Tensor) -> Tensor:
-        sums = logits[:, None].masked_fill(elsewhere, -torch.inf).logsumexp(dim=2)  # (F, G)
-        return logits - sums[:, column]
+        sums = logits[:, None].masked_fill(~member, -torch.inf).logsumexp(dim=2)  # (F, G)
+        return logits - sums @ spread  # each column its group's sum
 
     return log_softmax
