@@ -267,7 +267,9 @@ def test_wrong_arrays_are_refused(tyto: Tyto, tmp_path: Path) -> None:
     (tmp_path / "cm.toml").write_text("name = 'cm'\npositions = [[0, 0], [10, 0]]\n")
     assert "did you give centimetres" in tyto("array", "import", tmp_path / "cm.toml").error
     assert "cannot read" in tyto("array", "import", tmp_path / "none.cfg").error
-    assert tyto("array", "import", tmp_path / "cm.toml", "-o", tmp_path / "no" / "x.toml").code == 2
+    (tmp_path / "good.toml").write_text(PEPPER.to_toml())
+    nowhere = tyto("array", "import", tmp_path / "good.toml", "-o", tmp_path / "no" / "x.toml")
+    assert "No such file or directory" in nowhere.error
 
 
 # --- locate -----------------------------------------------------------------------------------------------

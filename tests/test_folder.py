@@ -44,6 +44,7 @@ def test_what_is_written_is_read(root: Path) -> None:
     assert (hall.name, hall.subset) == ("hall", "test")
     assert (kitchen.name, kitchen.subset) == ("kitchen", "train")
     assert (hall.frame_length, hall.hop) == (LENGTH, HOP)
+    assert hall.array.channels == (0, 1, 2, 3)  # the file has the microphones alone
     assert replace(hall.array, channels=ARRAY.channels) == ARRAY
     np.testing.assert_array_equal(hall.frame_ids, FRAME_IDS)
     np.testing.assert_array_equal(hall.azimuth, AZIMUTH)  # to the bit

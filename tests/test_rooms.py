@@ -216,6 +216,19 @@ def test_a_talker_who_turns_away_is_softer() -> None:
     np.testing.assert_allclose(direct_gain(OMNI, 0.0, talker_pattern=0.7, facing=aside), 0.7, atol=0.03)
 
 
+def test_a_talker_who_faces_a_wall_is_heard_from_there() -> None:
+    room = Room((8.6, 6.2, 3.2), 0.68)
+    talker, away = (1.0, 0.0, 0.0), (1.0, 0.0, 0.0)
+    arrival = int((2 * (8.6 - 7.0) - 1.0) / SPEED_OF_SOUND * RATE)  # the image in the wall ahead, 2.2 m away
+    echo = slice(arrival - 25, arrival + 25)
+    heard = {}
+    for pattern in (1.0, 0.5):
+        response = respond((7.0, 3.0, 1.6), 0.0, talker, room=room, talker_pattern=pattern, facing=away)
+        heard[pattern] = float(np.sum(response[:, echo] ** 2))
+    assert heard[1.0] > 0.1
+    assert heard[0.5] == pytest.approx(heard[1.0], rel=0.1)  # the image looks back at the array
+
+
 def test_the_tail_comes_from_the_generator_and_the_echoes_from_the_room() -> None:
     one, again, other = (respond(*SCENES[0], seed=seed) for seed in (1, 1, 2))
     assert (one == again).all()
@@ -238,6 +251,13 @@ def test_coherence_of_noise_from_everywhere() -> None:
         used = (hertz > 100) & (hertz < 20000)
         assert np.sqrt(np.mean(np.abs(coherence - expected)[used] ** 2)) < 0.05
         assert np.abs(coherence.real - expected)[used].max() < 0.2
+
+
+def test_microphones_that_face_the_front_hear_the_front_first() -> None:
+    noise = diffuse_noise(replace(PEPPER, pattern=0.5), 2**17, np.random.default_rng(0))
+    rear, front = np.fft.rfft(noise[0].astype(np.float64)), np.fft.rfft(noise[2].astype(np.float64))
+    correlation = np.fft.irfft(rear.conj() * front)  # lag by which the front microphone is later
+    assert correlation[-8:].sum() > 2 * np.abs(correlation[1:9].sum())
 
 
 def test_noise_in_directional_microphones_and_its_slope() -> None:

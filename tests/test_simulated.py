@@ -116,6 +116,7 @@ def test_a_recording_is_its_seed_its_part_and_its_number(made: list[SimulatedRec
     assert not np.array_equal(made[0].positions[0, 0], made[3].positions[0, 0])  # the same room
     other_part = again.recording((0, 4))
     assert not np.array_equal(other_part.samples, made[4].samples)
+    assert not np.array_equal(other_part.positions[0, 0], made[4].positions[0, 0])
 
 
 def test_sound_is_what_a_recorder_gives(made: list[SimulatedRecording]) -> None:
@@ -279,6 +280,25 @@ def test_who_walks_stays_in_the_room_and_at_the_same_distance(calls: list[Call])
     assert far_walks >= 4
 
 
+def test_who_walks_on_the_spot_sounds_like_who_stands() -> None:
+    speech = np.random.default_rng(0).standard_normal(8000).astype(np.float32)
+    place, spot = Placement((2.0, 2.0, 1.2), 20.0), np.array([[0.8, 0.6, 0.1]])
+    standing, walking = (
+        simulated._propagate(DRY, RESPEAKER, place, speech, path, 0.6, np.random.default_rng(1))
+        for path in (spot, spot.repeat(8000 // (2730 // 4) + 2, axis=0))
+    )
+    assert standing.shape == walking.shape == (4, 8000)
+    np.testing.assert_allclose(walking, standing, atol=1e-4 * np.abs(standing).max())
+
+
+def test_sound_needs_time_to_arrive() -> None:
+    speech = np.zeros(16000, np.float32)
+    speech[:2730] = 1.0
+    here, there = (simulated._activity(speech, far, RESPEAKER, 9)[0] for far in (0.0, 343.0 * 2730 / 16000))
+    assert here.tolist() == [True, True] + [False] * 7
+    assert there.tolist() == [False, True, True, True] + [False] * 5
+
+
 def test_standing_talkers_stand(made: list[SimulatedRecording]) -> None:
     for recording in made:
         assert (recording.positions == recording.positions[:1]).all()
@@ -412,7 +432,7 @@ def twin_accuracy(n_recordings: int, seconds: float) -> float:
 
 def test_the_twin_is_about_as_hard_as_sslr() -> None:
     """SRP-PHAT finds 82 % on SSLR; fewer and shorter recordings than the slow test below."""
-    assert 72 <= twin_accuracy(60, seconds=1.0) <= 90
+    assert 72 <= twin_accuracy(48, seconds=1.0) <= 90
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 
 import numpy as np
@@ -19,18 +21,27 @@ CLAIMED = {
 }
 
 
+MEASURE = """
+import json
+from tytoalba import speed
+print(json.dumps({row.name: row.ratio for row in speed.measure()}))
+"""
+
+
 def test_tytoalba_is_as_many_times_faster_as_it_claims() -> None:
+    """In a process of its own, as `tyto` measures.
+
+    In one that has freed large arrays before, malloc keeps their memory: plain scipy, which allocates the
+    most, then gains a fifth and the ratio of 100-8000 Hz falls from about 4.2 to about 3.3.
+    """
     pytest.importorskip("pyroomacoustics")
-    measured: dict[str, float] = {}
-    for _ in range(3):  # the machine may be busy with something else: the best of three counts
-        rows = speed.measure(n_frames=16, repeats=4)
-        for row in rows:
-            measured[row.name] = max(measured.get(row.name, 0.0), row.ratio)
-        if all(measured[name] >= ratio for name, ratio in CLAIMED.items()):
-            break
-    assert {name: measured[name] >= ratio for name, ratio in CLAIMED.items()} == dict.fromkeys(
-        CLAIMED, True
-    ), measured
+    for _ in range(3):  # the machine may be busy with something else
+        run = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
+        measured: dict[str, float] = json.loads(run.stdout)
+        short = {name: measured[name] for name, ratio in CLAIMED.items() if measured[name] < ratio}
+        if not short:
+            return
+    pytest.fail(f"slower than claimed in each of three measurements, at last {short}")
 
 
 def test_measurement_says_what_it_compared() -> None:

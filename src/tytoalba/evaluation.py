@@ -75,7 +75,7 @@ def score(outcome: Outcome, seed: int = 0) -> Score:
     """The row of one outcome; intervals are 95 % by resampling whole recordings."""
     errors = match(outcome.reference, outcome.estimate)  # (F, n)
     rng = np.random.default_rng(seed)
-    hits = 100.0 * (np.round(errors, 9) <= TOLERANCE)  # 4.9 and 359.9 are 5 apart, as in acc_at
+    hits = 100.0 * (np.round(errors, 9) <= TOLERANCE)  # 8.3 and 3.3 are 5 apart, as in acc_at
     at = accuracies(outcome.reference, outcome.estimate)
     confused = float("nan")
     if errors.shape[1] == 1:

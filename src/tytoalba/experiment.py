@@ -213,7 +213,8 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
         gcc=data.gcc,
     )
     method = METHODS[job.method](task, **job.options)
-    judged = data.tests
+    wanted = {CLEAN, *map(str, config.noise_conditions)}
+    judged = {key: frames for key, frames in data.tests.items() if key[0] in wanted}
     if config.judged_on == "valid":
         judged = {(CLEAN, "test"): data.valid} if data.valid else {}
     tests = {key: _Test(frames, directions) for key, frames in judged.items() if len(frames)}
@@ -228,7 +229,11 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
             seconds.append(_timed(method, phase))
         for test in tests.values():
             test.after(k, method)
-        if config.verify and job.seed == config.seeds[0] and (from_joint := getattr(method, "deviation", None)):
+        if (
+            config.verify
+            and job.seed == config.seeds[0]
+            and (from_joint := getattr(method, "deviation", None))
+        ):
             deviation.append(from_joint(phases[: k + 1]))
             if not deviation[-1] <= LARGEST_DEVIATION:
                 raise TytoError(f"{job.method} is {deviation[-1]:.2g} off its joint solution at phase {k}")

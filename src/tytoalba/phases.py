@@ -74,9 +74,7 @@ def phase_of(azimuth: Float, directions: Sequence[NDArray[np.intp]]) -> NDArray[
 def split(X: NDArray[np.float32], azimuth: Float, directions: Sequence[NDArray[np.intp]]) -> list[Phase]:
     """Training frames as phases, each frame in exactly one."""
     belongs = phase_of(azimuth, directions)
-    return [
-        Phase(X[belongs == k], azimuth[belongs == k], classes) for k, classes in enumerate(directions)
-    ]
+    return [Phase(X[belongs == k], azimuth[belongs == k], classes) for k, classes in enumerate(directions)]
 
 
 def generalised(
