@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 OUT := out
 
-.PHONY: help install run test test-slow lint docs bench clean
+.PHONY: help install run test test-slow lint docs results bench clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -14,10 +14,8 @@ install: .venv/.installed ## a local environment with everything that run and te
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-run: install ## simulate a small data set, locate its sources, show table and picture
-	rm -rf $(OUT)/quick
-	$(BIN)/tyto simulate $(OUT)/quick --preset quick
-	$(BIN)/tyto score $(OUT)/quick --method srp --method music --plot $(OUT)/quick.png
+run: install ## the benchmark on quick simulated data: every method, tables, figure, page
+	$(BIN)/tyto bench quick --output $(OUT)
 
 test: install ## the default suite, about two minutes
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
@@ -34,6 +32,9 @@ lint: install ## style, types, and who may import whom
 docs: install ## the documentation as pages, in site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
+
+results: install ## tables, figures and page of docs/ from the JSON in results/
+	$(BIN)/tyto report results/table1.json results/expansion.json results/eta.json results/orders.json --output docs/results
 
 bench: install ## GCC-PHAT and SRP-PHAT beside plain scipy and pyroomacoustics
 	$(BIN)/tyto speed

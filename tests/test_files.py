@@ -132,3 +132,16 @@ def test_replaced_file_keeps_its_permissions(tmp_path: Path, kept: int) -> None:
         temporary.write_text("new")
     assert path.read_text() == "new"
     assert mode(path) == kept
+
+
+@posix
+@pytest.mark.parametrize("before", [None, 0o600, 0o644])
+def test_private_file_is_for_its_owner_only(tmp_path: Path, before: int | None) -> None:
+    path = tmp_path / "state"
+    if before is not None:
+        path.write_text("old")
+        path.chmod(before)
+    with umask(0o022), written_whole(path, private=True) as temporary:
+        temporary.write_text("new")
+    assert path.read_text() == "new"
+    assert mode(path) == 0o600

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from tytoalba import head as head_module
-from tytoalba.errors import TytoError
+from tytoalba import products
+from tytoalba.errors import HeadError, TytoError
 from tytoalba.expansion import RandomFourier, quantize
-from tytoalba.head import AnalyticHead, HeadError, integer_products, quantize_labels
+from tytoalba.head import AnalyticHead
+from tytoalba.products import integer_products, quantize_labels
 
 torch = pytest.importorskip("torch")
 quick = settings(max_examples=30, deadline=None)
@@ -146,7 +148,7 @@ def test_both_integer_routes_agree(n: int, D: int, C: int, seed: int) -> None:
 
 @pytest.mark.parametrize("kernel", [True, False])
 def test_largest_block_does_not_overflow(kernel: bool) -> None:
-    n = head_module.MAX_ROWS
+    n = products.MAX_ROWS
     H = np.full((n, 2), [127, -127], dtype=np.int8)
     G, Q, y2 = integer_products(H, np.full((n, 1), 127, dtype=np.uint8), kernel)
     assert G.tolist() == [[n * 127**2, -n * 127**2], [-n * 127**2, n * 127**2]]
@@ -155,7 +157,7 @@ def test_largest_block_does_not_overflow(kernel: bool) -> None:
 
 
 def test_more_rows_than_a_block() -> None:
-    n = head_module.MAX_ROWS + 5
+    n = products.MAX_ROWS + 5
     head = AnalyticHead(1, 1, exact=True)
     head.learn(np.full((n, 1), -127, dtype=np.int8), np.full((n, 1), 127, dtype=np.int8))
     assert head.memory()["G"].item() == head.memory()["y2"].item() == n * 127**2
@@ -240,14 +242,14 @@ def test_nothing_is_shared_with_the_outside(exact: bool, device: str | None) -> 
 
 def test_weights_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     H, Y = rows(30, exact=False)
-    head, solve = empty(H, Y).learn(H, Y), head_module._cholesky_solve
+    head, solve = empty(H, Y).learn(H, Y), products.cholesky_solve
     solved: list[float] = []
 
     def counted(A: Any, B: Any) -> Any:
         solved.append(A[0, 0])
         return solve(A, B)
 
-    monkeypatch.setattr(head_module, "_cholesky_solve", counted)
+    monkeypatch.setattr(head_module, "cholesky_solve", counted)
     head.weights()
     head.scores(H)
     assert len(solved) == 1
@@ -506,7 +508,8 @@ def test_works_without_torch() -> None:
 import sys
 import numpy as np
 import tytoalba.expansion, tytoalba.recursive
-from tytoalba.head import AnalyticHead, integer_products
+from tytoalba.head import AnalyticHead
+from tytoalba.products import integer_products
 H, Y = np.full((40, 9), 127, np.int8), np.full((40, 2), 127, np.int8)
 AnalyticHead(9, 2, exact=True).learn(H, Y).weights()
 assert "torch" not in sys.modules and "sklearn" not in sys.modules

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tytoalba import continual, page, paper, results, tables
+from tytoalba import continual, page, paper, results, summary, tables
 from tytoalba.errors import DataError
 
 K = 10
@@ -83,8 +83,8 @@ def saved(folder: Path, content: Any, name: str = "table1.json") -> Path:
     return path
 
 
-def summaries(folder: Path, content: Any) -> list[results.Summary]:
-    return results.summarise(results.load(saved(folder, content)))
+def summaries(folder: Path, content: Any) -> list[summary.Summary]:
+    return summary.summarise(results.load(saved(folder, content)))
 
 
 def tiny(seed: int = 0, n: int = 1, counts: tuple[int, int] = (30, 10), **other: Any) -> dict[str, Any]:
@@ -193,13 +193,13 @@ def test_same_run_joins_seeds_and_another_run_does_not_mix(tmp_path: Path) -> No
     other = saved(
         tmp_path, two_phases(tiny(seed=2), tiny(condition="white 0 dB")) | {"name": "noise"}, "c.json"
     )
-    found = results.summarise(results.load([first, second, other]))
+    found = summary.summarise(results.load([first, second, other]))
     assert [(s.condition, s.run, s.seeds) for s in found] == [
         ("clean", "table1", (0, 1)),
         ("white 0 dB", "noise", (0,)),
     ]
     with pytest.raises(DataError, match="measured twice"):
-        results.summarise(results.load([first, first]))
+        summary.summarise(results.load([first, first]))
 
 
 def test_other_data_or_phases_are_not_mixed(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_mutated_files_are_refused_or_summarised(tmp_path: Path, data: st.DataOb
     path = saved(tmp_path, content)
     try:
         runs = results.load(path)
-        found = results.summarise(runs)
+        found = summary.summarise(runs)
     except DataError as error:
         if path.name in str(error):
             return

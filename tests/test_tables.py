@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tytoalba import figures, paper, results, tables
+from tytoalba import figures, paper, results, summary, tables
 from tytoalba.tables import Table
 
 
@@ -43,9 +43,9 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Table], list[results.Summary]]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Table], list[summary.Summary]]:
     runs = results.load(sample.saved(tmp_path_factory.mktemp("tables"), sample.document()))
-    summaries = results.summarise(runs)
+    summaries = summary.summarise(runs)
     return tables.tables(runs, summaries), summaries
 
 
@@ -63,7 +63,7 @@ def line(table: Table, label: str) -> dict[str, str]:
     return dict(zip(names, row, strict=True))
 
 
-def test_table_1(made: tuple[list[Table], list[results.Summary]]) -> None:
+def test_table_1(made: tuple[list[Table], list[summary.Summary]]) -> None:
     table = by_name(made[0], "table1")
     assert [row[0] for row in table.rows] == [
         *(
@@ -93,7 +93,7 @@ def test_table_1(made: tuple[list[Table], list[results.Summary]]) -> None:
     assert "Compare the order" in table.note
 
 
-def test_noise_and_variants(made: tuple[list[Table], list[results.Summary]]) -> None:
+def test_noise_and_variants(made: tuple[list[Table], list[summary.Summary]]) -> None:
     white = by_name(made[0], "noise-white")
     assert line(white, "SSL-CIL")["paper -10 dB"] == "39.90 / 25.7"
     assert line(white, "SSL-CIL")["paper overall"] == "30.00 / 40.4"
@@ -114,7 +114,7 @@ def test_noise_and_variants(made: tuple[list[Table], list[results.Summary]]) -> 
 def test_one_seed_has_no_spread_and_missing_subsets_no_column(tmp_path: Path) -> None:
     rows = [sample.row("joint", 0), sample.row("joint", 0, "human", 1)]
     runs = results.load(sample.saved(tmp_path, sample.document(1) | {"rows": rows, "data": {"name": "sslr"}}))
-    table = by_name(tables.tables(runs, results.summarise(runs)), "table1")
+    table = by_name(tables.tables(runs, summary.summarise(runs)), "table1")
     assert "human N=2" not in table.header
     assert "±" not in "".join(cell for row in table.rows for cell in row)
     assert "Compare the order" not in table.note
@@ -127,7 +127,7 @@ def test_summary_for_the_terminal(tmp_path: Path) -> None:
     assert dict(zip(header, rows[0], strict=True))["paper"] == "3.19 / 94.0"
 
 
-def test_csv(made: tuple[list[Table], list[results.Summary]]) -> None:
+def test_csv(made: tuple[list[Table], list[summary.Summary]]) -> None:
     rows = list(csv.DictReader(io.StringIO(tables.csv_rows(made[1]))))
     assert len(rows) == sum(len(s.subsets) + 1 for s in made[1])
     row = next(r for r in rows if r["method"] == "ssl-cil" and r["part"] == "overall" and not r["variant"])
@@ -139,7 +139,7 @@ def test_csv(made: tuple[list[Table], list[results.Summary]]) -> None:
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
     rows = [sample.row(name, 0) for name in HOSTILE]
     runs = results.load(sample.saved(tmp_path, sample.document(1) | {"rows": rows}))
-    summaries = results.summarise(runs)
+    summaries = summary.summarise(runs)
     made = tables.tables(runs, summaries)
     for block in tables.markdown(made).split("## ")[1:]:
         bars = {len(re.findall(r"(?<!\\)\|", row)) for row in block.splitlines() if row.startswith("|")}
@@ -158,7 +158,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     assert not any(name.startswith("=") for name in methods)
 
 
-def test_a_method_keeps_its_colour(made: tuple[list[Table], list[results.Summary]]) -> None:
+def test_a_method_keeps_its_colour(made: tuple[list[Table], list[summary.Summary]]) -> None:
     plain = tables.plain(made[1])
     whole = dict(zip([s.label for s in plain], figures.styles(plain), strict=True))
     fewer = [s for s in plain if s.method in ("ssl-cil", "mine")]

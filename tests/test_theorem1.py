@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tytoalba.angles import encode
+from tytoalba.errors import HeadError
 from tytoalba.expansion import RandomReLU
-from tytoalba.head import AnalyticHead, HeadError
+from tytoalba.head import AnalyticHead
 from tytoalba.recursive import RecursiveHead
 
 Float = NDArray[np.floating[Any]]

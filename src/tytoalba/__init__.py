@@ -53,7 +53,7 @@ _ROOMS = {
     "locate": "localizer",
     "srp_phat": "srp",
 }
-__all__ = ["__version__", *_ROOMS]  # noqa: PLE0604
+__all__ = ["__version__", *_ROOMS]
 
 
 def __getattr__(name: str) -> object:

@@ -94,22 +94,21 @@ class BenchData:
             with safe_open(str(path), framework="numpy") as file:
                 recipe = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
                 if recipe.get("format") != FORMAT:
-                    raise DataError(f"{path} does not hold the data of a benchmark")
+                    raise DataError("it is something else")
                 names = [key.removesuffix("/X") for key in file.keys() if key.endswith("/X")]  # noqa: SIM118
                 sets = {
                     name: Frames(file.get_tensor(f"{name}/X"), file.get_tensor(f"{name}/azimuth"))
                     for name in names
                 }
-        except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+            if any(len(frames.X) != len(frames.azimuth) for frames in sets.values()):
+                raise DataError("features and labels differ in length")
+            array = MicArray.from_toml(recipe["array"]) if "array" in recipe else None
+            gcc = read_description(recipe["gcc"], array) if array else None
+            keys = {name: name.split("/") for name in sets if name.startswith("test/")}
+            tests = {(condition, part): sets[name] for name, (_, condition, part) in keys.items()}
+            return cls(recipe["name"], sets["train"], sets.get("valid"), tests, array, gcc)
+        except (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"{path} is damaged or not the data of a benchmark: {error}") from error
-        array = MicArray.from_toml(recipe["array"]) if "array" in recipe else None
-        gcc = read_description(recipe["gcc"], array) if array else None
-        tests = {}
-        for name, frames in sets.items():
-            if name.startswith("test/"):
-                _, condition, part = name.split("/")
-                tests[condition, part] = frames
-        return cls(recipe["name"], sets["train"], sets.get("valid"), tests, array, gcc)
 
 
 def load_benchdata(
@@ -140,9 +139,14 @@ def load_benchdata(
         return _simulated(data, simulation, bands, noises, noise_share, processes, announce)
     root = Path(data).expanduser()
     if root.is_dir() and any(root.glob("*_GCCPHAT_SSLR*.mat")):
-        return _from_mat(root.name, open_mat(root))
+        return _from_mat(data_name(data), open_mat(root))
     recordings = open_dataset(root)
-    return _recorded(root.name, recordings, bands, noises, noise_share, processes, announce)
+    return _recorded(data_name(data), recordings, bands, noises, noise_share, processes, announce)
+
+
+def data_name(data: str) -> str:
+    """What the data that `load_benchdata` prepares are called."""
+    return data if data.startswith("simulated:") else Path(data).expanduser().name
 
 
 def _simulated(

@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tytoalba.errors import MissingExtraError
+from tytoalba.errors import HeadError, MissingExtraError
 from tytoalba.expansion import RandomFourier, RandomReLU
-from tytoalba.head import AnalyticHead, HeadError
+from tytoalba.head import AnalyticHead
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin

@@ -19,6 +19,10 @@ class DataError(TytoError):
     """A data set whose files are missing, damaged, hostile or of another layout."""
 
 
+class HeadError(TytoError):
+    """Rows, files or requests that a head refuses; the head is as it was before."""
+
+
 class MissingExtraError(TytoError, ImportError):
     """An optional dependency that is not installed.
 

@@ -10,19 +10,19 @@ import json
 import platform
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib import metadata, resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba import __version__
-from tytoalba.angles import Float, decode, decode_two
+from tytoalba.angles import N_DIRECTIONS, Float, decode, decode_two
 from tytoalba.benchdata import CLEAN, BenchData, Frames
 from tytoalba.data.noise import NOISES, Noise
 from tytoalba.errors import TytoError
@@ -32,7 +32,7 @@ from tytoalba.methods import METHODS, Method, Task
 from tytoalba.methods.method import Scaling
 from tytoalba.metrics import match
 from tytoalba.parallel import parallel_map
-from tytoalba.phases import Order, Phase, generalised, groups, phase_of, split
+from tytoalba.phases import ORDERS, Order, Phase, generalised, groups, phase_of, split
 
 FORMAT, VERSION = "tytoalba-results", 1
 TOLERANCE = 5.0
@@ -72,13 +72,35 @@ class Config:
     variants: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        named = [*self.methods, *self.options, *self.variants]
-        if unknown := [name for name in named if name not in METHODS]:
-            raise TytoError(f"no method called {unknown[0]!r}; known: {', '.join(METHODS)}")
-        if unknown := [name for name in self.noises if name not in NOISES]:
-            raise TytoError(f"no noise called {unknown[0]!r}; known: {', '.join(NOISES)}")
-        if not self.methods or not self.seeds or not self.orders:
-            raise TytoError("a benchmark needs at least one method, one seed and one order")
+        lists = ("methods", "seeds", "orders", "bands", "noises", "snr")
+        if single := [key for key in lists if not isinstance(getattr(self, key), tuple)]:
+            raise TytoError(f"{single[0]} must be a list, got {getattr(self, single[0])!r}")
+        _refuse_unknown("method", [*self.methods, *self.options, *self.variants], METHODS)
+        _refuse_unknown("noise", self.noises, NOISES)
+        _refuse_unknown("order", self.orders, ORDERS)
+        _refuse_unknown("scaling", [self.scaling], get_args(Scaling))
+        _refuse_unknown("part to judge on", [self.judged_on], ("test", "valid"))
+        if not self.methods or not self.seeds or not self.orders or not self.bands:
+            raise TytoError("a benchmark needs at least one method, one seed, one order and one band")
+        tables = [*self.options.values(), *(table for listed in self.variants.values() for table in listed)]
+        asked = {
+            "name: a file name": Path(str(self.name)).name == self.name and self.name.isprintable(),
+            "data: text": isinstance(self.data, str),
+            "seeds: whole numbers from 0": all(isinstance(s, int) and s >= 0 for s in self.seeds),
+            f"n_phases: from 1 to {N_DIRECTIONS}": self.n_phases in range(1, N_DIRECTIONS + 1),
+            "overlap: from 0 to less than 1": 0 <= self.overlap < 1,
+            "imbalance: at least 1": self.imbalance >= 1,
+            "bands: each [low, high] in Hz": all(0 <= low < high for low, high in self.bands),
+            "noise_share: above 0, at most 1": 0 < self.noise_share <= 1,
+            "size: a positive factor": 0 < self.size < np.inf,
+            "options and variants: tables by method": all(isinstance(table, dict) for table in tables),
+        }
+        if wrong := [what for what, right in asked.items() if not right]:
+            raise TytoError(
+                f"a benchmark wants {wrong[0]}; got {getattr(self, wrong[0].split()[0].strip(':'))!r}"
+            )
+        if len({job.key for job in self.jobs()}) < len(self.jobs()):
+            raise TytoError("a method, seed, order or variant is listed twice")
 
     @property
     def noise_conditions(self) -> list[Noise]:
@@ -97,6 +119,11 @@ class Config:
                         label += [f"order={order}"] if len(self.orders) > 1 else []
                         made.append(Job(method, ", ".join(label), order, seed, options))
         return made
+
+
+def _refuse_unknown(what: str, names: Iterable[Any], known: Collection[str]) -> None:
+    if unknown := [name for name in names if name not in known]:
+        raise TytoError(f"no {what} called {unknown[0]!r}; known: {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -130,7 +157,7 @@ def load_config(name_or_path: str, changes: Sequence[str] = ()) -> Config:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         for change in changes:
-            table |= _change(change)
+            table = _merged(table, _change(change))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise TytoError(f"{path} is not valid TOML: {error}") from error
     known_keys = set(Config.__dataclass_fields__)
@@ -152,7 +179,13 @@ def _change(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(f"{key.strip()} = {value}")
     except tomllib.TOMLDecodeError:  # a word without quotes
-        return {key.strip(): value.strip()}
+        return tomllib.loads(f"{key.strip()} = {json.dumps(value.strip(), ensure_ascii=False)}")
+
+
+def _merged(table: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """A table with some values changed, those of inner tables one by one."""
+    inner = {k: _merged(table[k], v) for k, v in change.items() if isinstance(v, dict) and k in table}
+    return table | change | inner
 
 
 def run(
@@ -212,7 +245,7 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
         array=data.array,
         gcc=data.gcc,
     )
-    method = METHODS[job.method](task, **job.options)
+    method = _made(job, task)
     wanted = {CLEAN, *map(str, config.noise_conditions)}
     judged = {key: frames for key, frames in data.tests.items() if key[0] in wanted}
     if config.judged_on == "valid":
@@ -232,6 +265,7 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
         if (
             config.verify
             and job.seed == config.seeds[0]
+            and any(map(len, phases[: k + 1]))
             and (from_joint := getattr(method, "deviation", None))
         ):
             deviation.append(from_joint(phases[: k + 1]))
@@ -254,6 +288,13 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
         for (condition, part), test in tests.items()
         for row in test.rows(with_sectors=condition == CLEAN)
     ]
+
+
+def _made(job: Job, task: Task) -> Method:
+    try:
+        return METHODS[job.method](task, **job.options)
+    except (TypeError, ValueError) as error:
+        raise TytoError(f"{job.method} cannot be made with options {job.options}: {error}") from error
 
 
 class _Test:
@@ -329,7 +370,7 @@ def _timed(method: Method, phase: Phase) -> float:
 
 
 def _resume(config: Config, data: BenchData, output: Path, command: str, device: str) -> dict[str, Any]:
-    described = json.loads(json.dumps(config.__dict__))
+    described = json.loads(json.dumps(config.__dict__), parse_constant=str)  # an endless band as text
     fresh = {
         "format": FORMAT,
         "version": VERSION,
@@ -359,9 +400,9 @@ def _resume(config: Config, data: BenchData, output: Path, command: str, device:
             raise TytoError(
                 f"{output} holds another benchmark or other data; choose another --output, or remove it"
             )
-    except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise TytoError(f"{output} is not a result file ({error}); choose another --output") from error
-    return {**fresh, "seconds": found["seconds"], "rows": found["rows"]}
+        return {**fresh, "seconds": found["seconds"], "rows": found["rows"]}
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise TytoError(f"{output} is not a result file ({error!r}); choose another --output") from error
 
 
 def _write(result: dict[str, Any], output: Path) -> None:

@@ -13,8 +13,9 @@ import numpy as np
 
 from tytoalba import paper
 from tytoalba.angles import Float
-from tytoalba.report import INK, PALE, _figure
-from tytoalba.results import N_SECTORS, Metric, Summary, View
+from tytoalba.report import INK, PALE, new_figure
+from tytoalba.results import N_SECTORS, Metric
+from tytoalba.summary import Summary, View
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +64,7 @@ def styles(summaries: Sequence[Summary]) -> list[Style]:
 
 def accuracy_curves(summaries: Sequence[Summary], view: View = "overall", metric: Metric = "acc") -> Figure:
     """Averaged accuracy (or error) per phase, one curve a method, named at its end; bands are ± one std."""
-    figure = _figure(9.5, 5.6)
+    figure = new_figure(9.5, 5.6)
     axes = figure.add_subplot()
     ends: list[tuple[float, str, str]] = []
     n_phases = 1
@@ -147,7 +148,7 @@ def _grid(n: int, width: float, height: float) -> tuple[Figure, list[Any]]:
     """A figure with a place for each of n small pictures, four across."""
     n_columns = max(1, min(4, n))
     n_rows = max(1, -(-n // 4))
-    figure = _figure(max(5.0, width * n_columns), height * n_rows + 0.4)
+    figure = new_figure(max(5.0, width * n_columns), height * n_rows + 0.4)
     grid = figure.add_gridspec(n_rows, n_columns)
     return figure, [grid[i // n_columns, i % n_columns] for i in range(n)]
 

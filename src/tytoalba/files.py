@@ -11,11 +11,12 @@ from pathlib import Path
 
 
 @contextmanager
-def written_whole(path: str | Path) -> Iterator[Path]:
+def written_whole(path: str | Path, private: bool = False) -> Iterator[Path]:
     """Give a temporary file beside `path` to write to; it takes its name only when all went well.
 
     On any error the temporary file is removed and what was at `path` stays as it was. A file that is
-    replaced keeps its permissions; a new one gets those that the umask leaves.
+    replaced keeps its permissions; a new one gets those that the umask leaves. A private file is readable by
+    its owner only, even if the one that it replaces was not.
     """
     path = Path(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
@@ -25,7 +26,7 @@ def written_whole(path: str | Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        temporary.chmod(_permissions(path))
+        temporary.chmod(0o600 if private else _permissions(path))
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

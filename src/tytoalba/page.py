@@ -25,7 +25,8 @@ from tytoalba import figures, paper
 from tytoalba.errors import MissingExtraError
 from tytoalba.files import written_whole
 from tytoalba.report import save_figure
-from tytoalba.results import METRICS, Run, Summary, load, summarise
+from tytoalba.results import METRICS, Run, load
+from tytoalba.summary import Summary, summarise
 from tytoalba.tables import Table, csv_rows, latex, markdown, markdown_text, plain, tables
 
 _DIGITS = {"acc": 2, "mae": 3}

@@ -96,8 +96,9 @@ def generalised(
     belongs = phase_of(azimuth, directions)
     n = len(directions)
     kept = imbalance ** -(rng.permutation(n) / max(1, n - 1))
-    home = np.where(rng.random(len(X)) < overlap, rng.integers(n, size=len(X)), belongs)
-    used = (belongs >= 0) & (rng.random(len(X)) < kept[np.maximum(belongs, 0)])
+    away = rng.integers(1, n, size=len(X)) if n > 1 else 0  # how many phases on, around the end
+    home = np.where(rng.random(len(X)) < overlap, (belongs + away) % n, belongs)
+    used = (belongs >= 0) & (rng.random(len(X)) < kept[home])
     phases = []
     for k in range(n):
         rows = used & (home == k)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from tytoalba.head import HeadError
+from tytoalba.errors import HeadError
 
 Float = NDArray[np.floating[Any]]
 

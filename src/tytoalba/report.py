@@ -25,7 +25,7 @@ INK, AMBER, TEAL, PALE = "#1f2933", "#c9822b", "#2a7f8e", "#d9e2e4"
 
 def plot_array(array: MicArray) -> Figure:
     """The array from above: front is up, left is left; channel numbers beside the microphones."""
-    figure = _figure(5.0, 5.0)
+    figure = new_figure(5.0, 5.0)
     axes = figure.add_subplot()
     xyz = 1000 * array.coordinates  # millimetres
     reach = max(float(np.abs(xyz[:, :2]).max()) * 1.35, 10.0)
@@ -46,7 +46,7 @@ def plot_array(array: MicArray) -> Figure:
 
 def plot_directions(located: Sequence[Located], title: str) -> Figure:
     """Azimuth over time, and how often each direction was found."""
-    figure = _figure(10.0, 4.0)
+    figure = new_figure(10.0, 4.0)
     grid = figure.add_gridspec(1, 2, width_ratios=(2.2, 1))
     time = np.array([found.time for found in located for _ in found.azimuth])
     azimuth = np.array([a for found in located for a in found.azimuth])
@@ -67,7 +67,7 @@ def plot_directions(located: Sequence[Located], title: str) -> Figure:
 
 def plot_errors(outcomes: dict[str, Outcome], title: str) -> Figure:
     """Found against true azimuth, and the share of frames within 5 degrees around the circle (one source)."""
-    figure = _figure(10.0, 4.4)
+    figure = new_figure(10.0, 4.4)
     grid = figure.add_gridspec(1, 2, width_ratios=(1.4, 1))
     axes = figure.add_subplot(grid[0])
     polar = _polar(figure, grid[1])
@@ -89,20 +89,21 @@ def plot_errors(outcomes: dict[str, Outcome], title: str) -> Figure:
     return figure
 
 
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, its size in inches; no window is opened."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("pictures", "plot") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a picture (png, svg, pdf by its name), whole or not at all."""
     if Path(path).suffix.lower() not in PICTURES:
         raise TytoError(f"{path}: the name of a picture ends in {', '.join(PICTURES)}")
     with written_whole(path) as temporary:
         figure.savefig(temporary, dpi=130, metadata={"Date": None} if Path(path).suffix == ".svg" else None)
-
-
-def _figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("pictures", "plot") from error
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _polar(figure: Figure, place: Any) -> Any:

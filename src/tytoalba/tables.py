@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from tytoalba import paper
 from tytoalba.paper import Reported
-from tytoalba.results import Cell, Run, Spread, Summary, summarise
+from tytoalba.results import Run
+from tytoalba.summary import Cell, Spread, Summary, summarise
 
 NONE = "\N{EN DASH}"
 PAPER = "paper"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -57,19 +58,19 @@ def bench(
     from dataclasses import replace
     from functools import partial
 
-    from tytoalba.benchdata import BenchData, load_benchdata
+    from tytoalba.benchdata import BenchData, data_name, load_benchdata
     from tytoalba.experiment import load_config, run, shipped_configs
 
     if listing:
         for known, path in shipped_configs().items():
-            out.print(f"[bold]{known:10}[/] {load_config(str(path)).about}")
+            out.print(f"[bold]{known:14}[/] {load_config(str(path)).about}")
         return
     config = load_config(name, changes or [])
     if seeds is not None:
         config = replace(config, seeds=_numbers(seeds))
     if methods is not None:
         config = replace(config, methods=tuple(methods.split(",")))
-    config = replace(config, data=data or config.data, size=size or config.size)
+    config = replace(config, data=data or config.data, size=config.size if size is None else size)
     where = _device(device)
     with bars() as progress:
         preparing = progress.add_task("data", total=None)
@@ -88,6 +89,8 @@ def bench(
         )
         if cache is not None and cache.exists():
             prepared = BenchData.load(cache)
+            if prepared.name != data_name(config.data):
+                raise TytoError(f"{cache} holds {prepared.name}, not {config.data}; choose another --cache")
         else:
             prepared = prepare()
             if cache is not None:
@@ -99,12 +102,14 @@ def bench(
             prepared,
             result_file,
             device=where,
-            command="tyto " + " ".join(sys.argv[1:]),
+            command=shlex.join(["tyto", *sys.argv[1:]]),
             processes=jobs,
             on_job=lambda done, total: progress.update(learning, completed=done, total=total),
         )
     if draw:
         _render([result_file], output / config.name, json)
+    elif json:
+        print_json({"results": [str(result_file)], "written": []})
     else:
         err.print(f"results: {result_file}; tyto report {result_file} makes tables, figures and a page")
 
@@ -138,13 +143,17 @@ def _render(results: list[Path], output: Path, json: bool) -> None:
 
 
 def _device(name: str) -> str:
-    if name != "auto":
-        return name
     try:
         import torch
     except ImportError:
-        return "cpu"
-    return "cuda" if torch.cuda.is_available() else "cpu"
+        return "cpu" if name == "auto" else name
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:  # the latter from a torch built without CUDA
+        raise TytoError(f"no device {name!r} here; try cpu ({str(error).splitlines()[0]})") from error
+    return name
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from tytoalba.angles import encode
 from tytoalba.expansion import RandomFourier
-from tytoalba.head import AnalyticHead, quantize_labels
+from tytoalba.head import AnalyticHead
 from tytoalba.methods.checks import blocks, checked_features, checked_phase
 from tytoalba.methods.heads import restored
 from tytoalba.methods.method import Memory, Method, Task
 from tytoalba.phases import Phase
+from tytoalba.products import quantize_labels
 
 
 class Tyto(Method):

@@ -1,0 +1,182 @@
+"""Sums of products over rows, in floats or exactly in integers, for numpy arrays and torch tensors alike.
+
+torch is imported only where it is asked for or pays.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from tytoalba.errors import HeadError
+
+Array = Any
+"""A numpy array or a torch tensor."""
+
+SCALE = 127
+"""The integer that stands for 1.0."""
+MAX_ROWS = 131072
+"""int8 products summed in int32 at a time: 127^2 * 131072 < 2^31."""
+FLOAT32_ROWS = 1024
+"""int8 products summed in float32 at a time, exactly: 127^2 * 1024 < 2^24."""
+ROUNDING = 1e-6
+"""How far below zero a float head's sums may fall, relative to the largest, before it cries foul."""
+
+
+class Statistics(NamedTuple):
+    """All that a head knows of its data."""
+
+    G: Array  # (D, D)
+    Q: Array  # (D, C)
+    y2: Array  # (C,), sum of squares of the labels of each output
+    n: int  # rows
+
+
+def quantize_labels(Y: Array) -> Array:
+    """Labels in [0, 1] as int8 0..127, round(127 y), for an exact head.
+
+    >>> quantize_labels(np.array([[0.0, 0.5, 1.0]])).tolist()
+    [[0, 64, 127]]
+    """
+    Y = Y if is_tensor(Y) else np.asarray(Y)
+    if not bool(((Y >= 0) & (Y <= 1)).all()):  # NaN fails it too
+        raise HeadError("labels to quantise must lie in [0, 1]")
+    return (Y * SCALE).round().to(import_torch().int8) if is_tensor(Y) else np.rint(Y * SCALE).astype(np.int8)
+
+
+def integer_products(H: Array, Y: Array, kernel: bool | None = None) -> list[Array]:
+    """H'H, H'Y and the sums of Y^2 of at most 131072 int8 rows, as int64.
+
+    kernel: whether to use `torch._int_mm`, or float32 products that hold the integers exactly; None decides.
+    """
+    if kernel if kernel is not None else _kernel_pays(H):
+        torch, (D, C) = import_torch(), (H.shape[1], Y.shape[1])
+        h, y = (_padded_transpose(bring(array, str(getattr(H, "device", "cpu")))) for array in (H, Y))
+        G, Q = torch._int_mm(h, h.T)[:D, :D].long(), torch._int_mm(h, y.T)[:D, :C].long()
+        return [like(H, array) for array in (G, Q, y.long().square().sum(1)[:C])]
+    total: list[Array] = []
+    for rows in blocks(len(H), FLOAT32_ROWS):
+        h, y = (bring(array[rows], None).astype(np.float32) for array in (H, Y))
+        total = added(total, [part.astype(np.int32) for part in (h.T @ h, h.T @ y, (y * y).sum(axis=0))])
+    return [like(H, array.astype(np.int64)) for array in total]
+
+
+def float_products(H: Array, Y: Array) -> list[Array]:
+    """H'H, H'Y and the sums of Y^2, as float64."""
+    h, y = as_float64(H), as_float64(Y)
+    return [h.T @ h, h.T @ y, (y * y).sum(0)]
+
+
+def added(total: list[Array], part: list[Array]) -> list[Array]:
+    """The total, to which the part was added in place; an empty total becomes the part."""
+    for old, new in zip(total, part, strict=False):  # the first part is the total
+        old += new
+    return total or part
+
+
+def _padded_transpose(array: Array) -> Array:
+    """Columns first, contiguous, as the int8 kernels want it; sizes they accept: multiples of 8, over 16."""
+    n, width = array.shape
+    padded = array.new_zeros((max(24, -(-width // 8) * 8), max(8, -(-n // 8) * 8)), dtype=import_torch().int8)
+    padded[:width, :n] = array.T
+    return padded
+
+
+def _kernel_pays(H: Array) -> bool:
+    if is_tensor(H) and H.device.type != "cpu":
+        return True
+    big = H.shape[0] * H.shape[1] ** 2 > 1e9  # else not worth importing torch
+    there = sys.modules.get("torch") or (big and importlib.util.find_spec("torch"))
+    return bool(there) and _cpu_has_kernel()
+
+
+@cache
+def _cpu_has_kernel() -> bool:
+    """Without VNNI, `_int_mm` is a plain loop (20 times slower than float32) or may saturate."""
+    torch = import_torch()
+    if not getattr(torch.cpu, "_is_vnni_supported", bool)():
+        return False
+    worst = torch.full((24, 64), SCALE, dtype=torch.int8)
+    return bool((torch._int_mm(worst, -worst.T) == -64 * SCALE**2).all())
+
+
+def possible(sums: Statistics, before: Statistics, exact: bool) -> bool:
+    """Whether rows can have these sums: no negative squares, and Q_jc^2 <= G_jj y2_c (Cauchy-Schwarz)."""
+    slack = 0.0 if exact else ROUNDING
+    d, y = as_float64(sums.G.diagonal()), as_float64(sums.y2)
+    d_slack, y_slack = (slack * abs(as_float64(a)).max() for a in (before.G.diagonal(), before.y2))
+    if sums.n < 0 or bool(d.min() < -d_slack) or bool(y.min() < -y_slack):
+        return False
+    if exact and bool(max(d.max(), y.max()) > SCALE**2 * sums.n):
+        return False
+    if sums.n == 0 and bool((abs(sums.G) > d_slack).any()):
+        return False
+    bound = (d.clip(0) + d_slack)[:, None] ** 0.5 * (y.clip(0) + y_slack) ** 0.5
+    return bool((abs(as_float64(sums.Q)) <= bound * (1 + 1e-9)).all())
+
+
+def cholesky_solve(A: Array, B: Array) -> Array | None:
+    """A^-1 B for a symmetric A, which is destroyed; None where A is not positive definite."""
+    if isinstance(A, np.ndarray):
+        try:  # A.T has the column order of LAPACK: no copy
+            return cho_solve(cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False), B)
+        except LinAlgError:
+            return None
+    torch = import_torch()
+    L, info = torch.linalg.cholesky_ex(A)
+    return None if int(info) else torch.cholesky_solve(B, L)
+
+
+def blocks(n: int, rows: int) -> Iterator[slice]:
+    """Slices of at most `rows`; one empty slice where there are no rows."""
+    rows = max(1, rows)
+    return (slice(start, start + rows) for start in range(0, max(n, 1), rows))
+
+
+def import_torch() -> Any:
+    """The module torch, imported when it is first needed."""
+    import torch
+
+    return torch
+
+
+def is_tensor(array: Any) -> bool:
+    """Whether it is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def bring(array: Array, device: str | None) -> Array:
+    """As a numpy array (None) or a tensor on a device; shares memory where it can."""
+    if device is None:
+        return array.detach().cpu().numpy() if is_tensor(array) else array
+    if not is_tensor(array):
+        shareable = array.flags.writeable and min(array.strides, default=0) >= 0  # or torch complains
+        array = import_torch().from_numpy(array if shareable else array.copy())
+    return array.to(device)
+
+
+def like(model: Array, array: Array) -> Array:
+    """The array as the kind, and in the place, of the model."""
+    return bring(array, str(model.device) if is_tensor(model) else None)
+
+
+def copied(array: Array) -> Array:
+    """A copy of the same kind, in the same place."""
+    return array.clone() if is_tensor(array) else array.copy()
+
+
+def as_float64(array: Array) -> Array:
+    """The array as float64; itself if it is that already."""
+    return array.double() if is_tensor(array) else array.astype(np.float64, copy=False)
+
+
+def all_finite(array: Array) -> bool:
+    """Whether it holds neither NaN nor infinity."""
+    return bool(array.isfinite().all() if is_tensor(array) else np.isfinite(array).all())
