@@ -146,7 +146,7 @@ def load_benchdata(
 
 def data_name(data: str) -> str:
     """What the data that `load_benchdata` prepares are called."""
-    return data if data.startswith("simulated:") else Path(data).expanduser().name
+    return data if data.startswith("simulated:") else Path(data).expanduser().resolve().name
 
 
 def _simulated(

@@ -83,22 +83,21 @@ class Config:
         if not self.methods or not self.seeds or not self.orders or not self.bands:
             raise TytoError("a benchmark needs at least one method, one seed, one order and one band")
         tables = [*self.options.values(), *(table for listed in self.variants.values() for table in listed)]
-        asked = {
-            "name: a file name": Path(str(self.name)).name == self.name and self.name.isprintable(),
-            "data: text": isinstance(self.data, str),
-            "seeds: whole numbers from 0": all(isinstance(s, int) and s >= 0 for s in self.seeds),
-            f"n_phases: from 1 to {N_DIRECTIONS}": self.n_phases in range(1, N_DIRECTIONS + 1),
-            "overlap: from 0 to less than 1": 0 <= self.overlap < 1,
-            "imbalance: at least 1": self.imbalance >= 1,
-            "bands: each [low, high] in Hz": all(0 <= low < high for low, high in self.bands),
-            "noise_share: above 0, at most 1": 0 < self.noise_share <= 1,
-            "size: a positive factor": 0 < self.size < np.inf,
-            "options and variants: tables by method": all(isinstance(table, dict) for table in tables),
+        wanted = {
+            "name": ("a file name", Path(str(self.name)).name == self.name and self.name.isprintable()),
+            "data": ("text", isinstance(self.data, str)),
+            "seeds": ("whole numbers from 0", all(isinstance(s, int) and s >= 0 for s in self.seeds)),
+            "n_phases": (f"from 1 to {N_DIRECTIONS}", self.n_phases in range(1, N_DIRECTIONS + 1)),
+            "overlap": ("from 0 to less than 1", 0 <= self.overlap < 1),
+            "imbalance": ("at least 1", self.imbalance >= 1),
+            "bands": ("each [low, high] in Hz", all(0 <= low < high for low, high in self.bands)),
+            "snr": ("decibels", all(-1000 <= snr <= 1000 for snr in self.snr)),
+            "noise_share": ("above 0, at most 1", 0 < self.noise_share <= 1),
+            "size": ("a positive factor", 0 < self.size < np.inf),
+            "options": ("tables of options, as in variants", all(isinstance(t, dict) for t in tables)),
         }
-        if wrong := [what for what, right in asked.items() if not right]:
-            raise TytoError(
-                f"a benchmark wants {wrong[0]}; got {getattr(self, wrong[0].split()[0].strip(':'))!r}"
-            )
+        if wrong := [key for key, (_, right) in wanted.items() if not right]:
+            raise TytoError(f"{wrong[0]} must be {wanted[wrong[0]][0]}; got {getattr(self, wrong[0])!r}")
         if len({job.key for job in self.jobs()}) < len(self.jobs()):
             raise TytoError("a method, seed, order or variant is listed twice")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from tytoalba.cli.console import err, out, print_json
 
@@ -25,7 +25,7 @@ def list_arrays(json: Annotated[bool, typer.Option("--json", help="For machines.
             [{"name": a.name, "n_mics": a.n_mics, "sample_rate": a.sample_rate} for a in arrays.values()]
         )
         return
-    table = Table("name", "mics", "Hz", "across (mm)", "cannot tell", "what it is")
+    table = Table(Column("name", no_wrap=True), "mics", "Hz", "across (mm)", "cannot tell", "what it is")
     for array in arrays.values():
         unsure = ", ".join(text.split(":")[0] for text in array.ambiguities)
         across = f"{1000 * array.aperture:.0f}"

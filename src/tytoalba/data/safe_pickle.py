@@ -32,7 +32,7 @@ MAX_STEPS = 2_000_000
 MAX_DEPTH = 50
 MAX_DIMENSIONS = 8
 MAX_INTEGER_BYTES = 16
-MAX_DIGITS = 40
+MAX_DIGITS = 41
 
 _ARRAY_TYPES = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
 _ESCAPES = {b"\\\\": b"\\", b"\\'": b"'", b'\\"': b'"', b"\\n": b"\n", b"\\r": b"\r", b"\\t": b"\t"}
