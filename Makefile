@@ -15,7 +15,7 @@ install: .venv/.installed ## a local environment with everything that run and te
 	@touch $@
 
 run: install ## the benchmark on quick simulated data: every method, tables, figure, page
-	$(BIN)/tyto bench quick --output $(OUT)
+	$(BIN)/tyto bench quick --jobs 0 --output $(OUT)
 
 test: install ## the default suite, about two minutes
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q

@@ -79,7 +79,7 @@ class BenchData:
         sets |= {f"test/{condition}/{part}": frames for (condition, part), frames in self.tests.items()}
         tensors = {f"{name}/X": np.ascontiguousarray(frames.X) for name, frames in sets.items()}
         labels = {f"{name}/azimuth": np.ascontiguousarray(f.azimuth, np.float64) for name, f in sets.items()}
-        recipe: dict[str, Any] = {"format": FORMAT, "name": self.name}
+        recipe: dict[str, Any] = {"format": FORMAT, "name": self.name, "tests": list(self.tests)}
         if self.array is not None and self.gcc is not None:
             recipe |= {"array": self.array.to_toml(), "gcc": describe(self.gcc)}
         with written_whole(path) as temporary:
@@ -104,8 +104,9 @@ class BenchData:
                 raise DataError("features and labels differ in length")
             array = MicArray.from_toml(recipe["array"]) if "array" in recipe else None
             gcc = read_description(recipe["gcc"], array) if array else None
-            keys = {name: name.split("/") for name in sets if name.startswith("test/")}
-            tests = {(condition, part): sets[name] for name, (_, condition, part) in keys.items()}
+            found = [name.split("/")[1:] for name in sets if name.startswith("test/")]
+            listed = recipe.get("tests", found)  # in their order, which the tensors have not kept
+            tests = {(condition, part): sets[f"test/{condition}/{part}"] for condition, part in listed}
             return cls(recipe["name"], sets["train"], sets.get("valid"), tests, array, gcc)
         except (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"{path} is damaged or not the data of a benchmark: {error}") from error

@@ -1,7 +1,7 @@
 """Benchmarks: methods learn phase after phase and are tested after each; TOML says what, JSON what came.
 
 The result file is written after every finished job (one method, one variant, one seed), so that a run that
-was stopped goes on where it was. Its format is told in docs/results.md; tables and figures need nothing else.
+was stopped goes on where it was. Tables and figures need nothing else (`tytoalba.results` reads it).
 """
 
 from __future__ import annotations
@@ -9,182 +9,32 @@ from __future__ import annotations
 import json
 import platform
 import time
-import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba import __version__
-from tytoalba.angles import N_DIRECTIONS, Float, decode, decode_two
+from tytoalba.angles import Float, decode, decode_two
 from tytoalba.benchdata import CLEAN, BenchData, Frames
-from tytoalba.data.noise import NOISES, Noise
+from tytoalba.config import Config, Job
 from tytoalba.errors import TytoError
 from tytoalba.files import written_whole
-from tytoalba.gcc import Band
 from tytoalba.methods import METHODS, Method, Task
-from tytoalba.methods.method import Scaling
 from tytoalba.metrics import match
-from tytoalba.parallel import parallel_map
-from tytoalba.phases import ORDERS, Order, Phase, generalised, groups, phase_of, split
+from tytoalba.parallel import available_cores, parallel_map
+from tytoalba.phases import Phase, generalised, groups, phase_of, split
 
 FORMAT, VERSION = "tytoalba-results", 1
 TOLERANCE = 5.0
 SECTOR = 15
 LARGEST_DEVIATION = 1e-6
 """Of accumulated weights from the joint closed form, relative; rounding in float64 stays below it."""
-
-
-@dataclass(frozen=True)
-class Config:
-    """A benchmark, as its TOML file says it.
-
-    methods: names in `METHODS`. options: hyper-parameters by method. variants: for a method, a list of
-    options to run one after another (a sweep). noises and snr: test conditions beside the quiet one.
-    judged_on: "valid" for choosing hyper-parameters, so that the test rooms stay unseen.
-    verify: check at every phase of the first seed that what was accumulated equals the joint closed form.
-    """
-
-    name: str
-    about: str = ""
-    data: str = "simulated:quick"
-    methods: tuple[str, ...] = ("srp-phat", "tyto")
-    seeds: tuple[int, ...] = (0,)
-    n_phases: int = 10
-    orders: tuple[Order, ...] = ("contiguous",)
-    overlap: float = 0.0
-    imbalance: float = 1.0
-    bands: tuple[Band, ...] = ((100.0, 8000.0),)
-    scaling: Scaling = "frame"
-    noises: tuple[str, ...] = ()
-    snr: tuple[float, ...] = (-20.0, -10.0, 0.0, 10.0)
-    noise_share: float = 0.25
-    size: float = 1.0
-    judged_on: Literal["test", "valid"] = "test"
-    verify: bool = False
-    options: dict[str, dict[str, Any]] = field(default_factory=dict)
-    variants: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        lists = ("methods", "seeds", "orders", "bands", "noises", "snr")
-        if single := [key for key in lists if not isinstance(getattr(self, key), tuple)]:
-            raise TytoError(f"{single[0]} must be a list, got {getattr(self, single[0])!r}")
-        _refuse_unknown("method", [*self.methods, *self.options, *self.variants], METHODS)
-        _refuse_unknown("noise", self.noises, NOISES)
-        _refuse_unknown("order", self.orders, ORDERS)
-        _refuse_unknown("scaling", [self.scaling], get_args(Scaling))
-        _refuse_unknown("part to judge on", [self.judged_on], ("test", "valid"))
-        if not self.methods or not self.seeds or not self.orders or not self.bands:
-            raise TytoError("a benchmark needs at least one method, one seed, one order and one band")
-        tables = [*self.options.values(), *(table for listed in self.variants.values() for table in listed)]
-        wanted = {
-            "name": ("a file name", Path(str(self.name)).name == self.name and self.name.isprintable()),
-            "data": ("text", isinstance(self.data, str)),
-            "seeds": ("whole numbers from 0", all(isinstance(s, int) and s >= 0 for s in self.seeds)),
-            "n_phases": (f"from 1 to {N_DIRECTIONS}", self.n_phases in range(1, N_DIRECTIONS + 1)),
-            "overlap": ("from 0 to less than 1", 0 <= self.overlap < 1),
-            "imbalance": ("at least 1", self.imbalance >= 1),
-            "bands": ("each [low, high] in Hz", all(0 <= low < high for low, high in self.bands)),
-            "snr": ("decibels", all(-1000 <= snr <= 1000 for snr in self.snr)),
-            "noise_share": ("above 0, at most 1", 0 < self.noise_share <= 1),
-            "size": ("a positive factor", 0 < self.size < np.inf),
-            "options": ("tables of options, as in variants", all(isinstance(t, dict) for t in tables)),
-        }
-        if wrong := [key for key, (_, right) in wanted.items() if not right]:
-            raise TytoError(f"{wrong[0]} must be {wanted[wrong[0]][0]}; got {getattr(self, wrong[0])!r}")
-        if len({job.key for job in self.jobs()}) < len(self.jobs()):
-            raise TytoError("a method, seed, order or variant is listed twice")
-
-    @property
-    def noise_conditions(self) -> list[Noise]:
-        """The noises to test under."""
-        return [Noise(kind, snr) for kind in self.noises for snr in self.snr]
-
-    def jobs(self) -> list[Job]:
-        """Every (method, variant, order, seed); seeds last, so that a stopped run has whole columns."""
-        made = []
-        for seed in self.seeds:
-            for order in self.orders:
-                for method in self.methods:
-                    for variant in self.variants.get(method, [{}]):
-                        options = {**self.options.get(method, {}), **variant}
-                        label = [f"{key}={value}" for key, value in variant.items()]
-                        label += [f"order={order}"] if len(self.orders) > 1 else []
-                        made.append(Job(method, ", ".join(label), order, seed, options))
-        return made
-
-
-def _refuse_unknown(what: str, names: Iterable[Any], known: Collection[str]) -> None:
-    if unknown := [name for name in names if name not in known]:
-        raise TytoError(f"no {what} called {unknown[0]!r}; known: {', '.join(known)}")
-
-
-@dataclass(frozen=True)
-class Job:
-    """One method, with its options, on one order of phases and one seed."""
-
-    method: str
-    variant: str
-    order: Order
-    seed: int
-    options: dict[str, Any]
-
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """What tells it from the others of its benchmark."""
-        return self.method, self.variant, self.seed
-
-
-def shipped_configs() -> dict[str, Path]:
-    """The benchmarks that come with tytoalba, by name."""
-    folder = Path(str(resources.files("tytoalba") / "experiments"))
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
-
-
-def load_config(name_or_path: str, changes: Sequence[str] = ()) -> Config:
-    """A benchmark by its name, or from a TOML file, changed by such as "seeds=[0,1]"."""
-    path = shipped_configs().get(name_or_path, Path(name_or_path))
-    if not path.is_file():
-        known = ", ".join(shipped_configs())
-        raise TytoError(f"no benchmark called {name_or_path!r} and no such file; shipped: {known}")
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-        for change in changes:
-            table = _merged(table, _change(change))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise TytoError(f"{path} is not valid TOML: {error}") from error
-    known_keys = set(Config.__dataclass_fields__)
-    if unknown := sorted(set(table) - known_keys):
-        raise TytoError(f"{path}: unknown key {unknown[0]!r}; known: {', '.join(sorted(known_keys))}")
-    table.setdefault("name", path.stem)
-    try:
-        table["bands"] = tuple((float(low), float(high)) for low, high in table.get("bands", [(100, 8000)]))
-        frozen: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
-        return Config(**frozen)
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, TytoError) else TytoError(f"{path}: {error}") from error
-
-
-def _change(text: str) -> dict[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise TytoError(f"a change is KEY=VALUE, such as seeds=[0,1]; got {text!r}")
-    try:
-        return tomllib.loads(f"{key.strip()} = {value}")
-    except tomllib.TOMLDecodeError:  # a word without quotes
-        return tomllib.loads(f"{key.strip()} = {json.dumps(value.strip(), ensure_ascii=False)}")
-
-
-def _merged(table: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """A table with some values changed, those of inner tables one by one."""
-    inner = {k: _merged(table[k], v) for k, v in change.items() if isinstance(v, dict) and k in table}
-    return table | change | inner
 
 
 def run(
@@ -199,7 +49,7 @@ def run(
 ) -> dict[str, Any]:
     """Run what is not yet in the result file `output`; returns the whole result.
 
-    processes: jobs at a time; a GPU that waits for small kernels serves several well.
+    processes: jobs at a time (0: one a core); a GPU that waits for small kernels serves several well.
     on_job: called with (jobs done, jobs in all).
     """
     start = time.perf_counter()
@@ -210,7 +60,8 @@ def run(
     todo = [job for job in jobs if job.key not in done]
     with TemporaryDirectory() as folder:
         shared: BenchData | Path = data
-        if processes > 1 and len(todo) > 1:
+        processes = min(processes or available_cores(), max(1, len(todo)))
+        if processes > 1:
             shared = Path(folder) / "data.safetensors"
             data.save(shared)
         work = partial(run_job, config=config, data=shared, device=device)
@@ -225,7 +76,7 @@ def run(
 
 def _each(work: Callable[[Job], list[Any]], jobs: list[Job], processes: int) -> Iterator[list[Any]]:
     """One job after another with all threads, or several at a time with one thread each."""
-    return map(work, jobs) if processes <= 1 else parallel_map(work, jobs, processes)
+    return map(work, jobs) if processes == 1 else parallel_map(work, jobs, processes)
 
 
 _shared_data = lru_cache(maxsize=1)(BenchData.load)

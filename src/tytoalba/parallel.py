@@ -34,7 +34,7 @@ def parallel_map(
         return
     # spawn: safe beside torch, CUDA and threads; no initialiser: one that raises respawns for ever
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        work = partial(_single_threaded, function)
+        work = partial(_in_worker, function)
         waiting: list[Future[Result]] = []
         try:
             for item in items:
@@ -54,6 +54,12 @@ def available_cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS and Windows
         return os.cpu_count() or 1
+
+
+def _in_worker(function: Callable[[Item], Result], item: Item) -> Result:
+    """In a process of our own, libraries that the work loads later (torch) get one thread too."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    return _single_threaded(function, item)
 
 
 def _single_threaded(function: Callable[[Item], Result], item: Item) -> Result:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from tytoalba.cli.console import bars, err, out, print_json
 from tytoalba.errors import TytoError
@@ -34,7 +34,7 @@ def bench(
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one.")] = "auto",
     size: Annotated[float | None, typer.Option(help="Times as many simulated recordings.")] = None,
     processes: Annotated[int, typer.Option("--processes", "-j", help="For simulation; 0: one a core.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Methods to run at a time.")] = 1,
+    jobs: Annotated[int, typer.Option(min=0, help="Methods to run at a time; 0: one a core.")] = 1,
     cache: Annotated[
         Path | None,
         typer.Option(help="Keep the prepared data in this file for the next time."),
@@ -59,7 +59,8 @@ def bench(
     from functools import partial
 
     from tytoalba.benchdata import BenchData, data_name, load_benchdata
-    from tytoalba.experiment import load_config, run, shipped_configs
+    from tytoalba.config import load_config, shipped_configs
+    from tytoalba.experiment import run
 
     if listing:
         for known, path in shipped_configs().items():
@@ -134,7 +135,7 @@ def _render(results: list[Path], output: Path, json: bool) -> None:
         return
     for path in results:
         header, *rows = summary(load_results(path))
-        table = Table(*header, title=path.stem)
+        table = Table(Column(header[0], no_wrap=True), *header[1:], title=path.stem)
         for row in rows:
             table.add_row(*row)
         out.print(table)

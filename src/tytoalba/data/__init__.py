@@ -25,17 +25,17 @@ class DataSet:
 
 
 DATASETS: dict[str, DataSet] = {
-    "sslr": DataSet(
-        lambda root: any((root / subset).is_dir() for subset in sslr.SUBSETS),
-        sslr.open_sslr,
-        sslr.CITATION,
-        sslr.LICENCE,
-    ),
     "folder": DataSet(
         lambda root: (root / "array.toml").is_file(),
         folder.open_folder,
         "the owner of the recordings",
         "the owner's",
+    ),
+    "sslr": DataSet(
+        lambda root: any((root / subset).is_dir() for subset in sslr.SUBSETS),
+        sslr.open_sslr,
+        sslr.CITATION,
+        sslr.LICENCE,
     ),
 }
 
