@@ -161,10 +161,19 @@ def test_what_is_missing_is_named(root: Path, tmp_path_factory: pytest.TempPathF
         open_folder(bare, ["test"])
 
 
+def test_an_array_file_tells_a_folder_from_sslr(tmp_path: Path) -> None:
+    """A part called human, as the twin has one, is also a name of SSLR's."""
+    write_array(tmp_path, ARRAY)
+    samples = np.zeros((ARRAY.n_mics, 2 * ARRAY.frame_length), np.float32)
+    write_recording(tmp_path, "human", "quiet", samples, ARRAY, np.array([0]), np.array([[12.5, np.nan]]))
+    (recording,) = open_dataset(tmp_path)
+    assert (recording.subset, recording.array.name) == ("human", ARRAY.name)
+
+
 def test_folders_that_are_no_data_set_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not a folder; tyto simulate makes a data set"):
         open_dataset(tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"holds no data set that is known \(sslr, folder\)"):
+    with pytest.raises(DataError, match=r"holds no data set that is known \(folder, sslr\)"):
         open_dataset(tmp_path)
 
 
