@@ -89,7 +89,7 @@ def _announce(simulation: Simulation, processes: int) -> None:
     each = time.perf_counter() - start
     n = simulation.preset.n_recordings
     workers = min(processes or available_cores(), n)
-    seconds = 1.15 * each * n / workers + (2.0 if workers > 1 else 0.0)
+    seconds = 1.3 * each * n / workers + (3.0 if workers > 1 else 0.0)  # files; processes start
     frames = n * len(made.frame_ids)
     spent = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
     err.print(

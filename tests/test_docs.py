@@ -1,0 +1,93 @@
+"""What README and docs show works: Python blocks run, and every `tyto` command has the options shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer.main
+
+from tytoalba.cli import app
+from tytoalba.config import shipped_configs
+from tytoalba.data.simulated import PRESETS
+from tytoalba.geometry import MicArray, builtin_arrays
+from tytoalba.soundfiles import write_audio
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [text for kind, text in found if kind == language]
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    for page in PAGES:
+        for block in blocks(page, ""):
+            for line in block.splitlines():
+                words = shlex.split(line, comments=True)
+                if words[:1] == ["tyto"]:
+                    yield f"{page.name}: {line.split('#')[0].strip()}", words[1:]
+
+
+def test_the_docs_show_commands() -> None:
+    assert len(list(commands())) > 20
+
+
+@pytest.mark.parametrize(("shown", "words"), [pytest.param(*c, id=c[0]) for c in commands()])
+def test_commands_have_the_options_shown(shown: str, words: list[str]) -> None:
+    command: Any = typer.main.get_command(app)
+    while words and words[0] in getattr(command, "commands", {}):
+        command, words = command.commands[words[0]], words[1:]
+    assert not hasattr(command, "commands"), f"{shown}: no such command"
+    words = words[: words.index(">")] if ">" in words else words
+    context = command.make_context("tyto", list(words), resilient_parsing=True)
+    known = {name: p for p in command.params for name in (*p.opts, *p.secondary_opts)}
+    for word in words:
+        if word.startswith("-") and word != "-":
+            assert word in known, f"{shown}: {word}"
+    chosen = context.params
+    if preset := chosen.get("preset"):
+        assert preset in PRESETS
+    if (array := chosen.get("array")) and command.name in ("locate", "simulate"):
+        assert array in builtin_arrays()
+    if command.name == "bench" and not chosen.get("listing"):
+        assert chosen["name"] in shipped_configs()
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [pytest.param(page.name, code, id=page.name) for page in PAGES for code in blocks(page, "python")],
+)
+def test_python_runs(name: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sound = 0.1 * np.random.default_rng(0).standard_normal((4, 48000))
+    write_audio("talk.wav", sound, 48000)
+    exec(compile(code, name, "exec"), {})
+
+
+def test_the_array_file_of_the_docs_is_one() -> None:
+    (text,) = blocks(ROOT / "docs" / "arrays.md", "toml")
+    assert MicArray.from_toml(text).n_mics == 4
+
+
+def test_pictures_and_links_exist() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_results_of_the_readme_are_those_of_the_tables() -> None:
+    tables = (ROOT / "docs" / "results" / "tables.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"\n\| \| one source.*?\n\n", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    numbers = re.findall(r"(\d+\.\d+) / (\d+\.\d)", table)
+    assert len(numbers) == 7 * 3
+    for mae, acc in numbers:
+        assert re.search(rf"\b{re.escape(mae)} ± \d+\.\d+ / {re.escape(acc)} ±", tables), (mae, acc)
