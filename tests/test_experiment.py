@@ -531,6 +531,11 @@ def test_what_a_method_is_taught(monkeypatch: pytest.MonkeyPatch) -> None:
     one_job(replace(config, overlap=0.5, imbalance=4.0), data)
     untidy = [len(lesson) for lesson in lessons]
     assert 0 < sum(untidy) < sum(map(len, expected))
+    lessons.clear()
+    one_job(replace(config, max_sources=1), data)
+    taught = np.concatenate([np.isfinite(lesson.azimuth).sum(axis=1) for lesson in lessons])
+    assert (taught == 1).all()
+    assert len(taught) == (np.isfinite(data.train.azimuth).sum(axis=1) == 1).sum()
 
 
 @pytest.mark.usefixtures("compass")

@@ -185,8 +185,7 @@ def test_exact_maps_do_not_know_their_batch_beyond_rounding() -> None:
 
 def test_exact_form_equals_pyroomacoustics() -> None:
     peer = speed.pyroomacoustics_srp()
-    if peer is None:
-        pytest.skip("pyroomacoustics is not installed")
+    assert peer is not None, "pyroomacoustics is not installed: make install"
     frames = noise(2, 4, 8192)
     theirs = peer(frames)
     # pyroomacoustics rounds 500-4000 Hz to bins 85 to 682 of 8192 samples, the upper end left out

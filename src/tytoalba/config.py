@@ -27,6 +27,7 @@ class Config:
 
     methods: names in `METHODS`. options: hyper-parameters by method. variants: for a method, a list of
     options to run one after another (a sweep). noises and snr: test conditions beside the quiet one.
+    max_sources: training frames with more sources than this are left out.
     judged_on: "valid" for choosing hyper-parameters, so that the test rooms stay unseen.
     verify: check at every phase of the first seed that what was accumulated equals the joint closed form.
     """
@@ -46,6 +47,7 @@ class Config:
     snr: tuple[float, ...] = (-20.0, -10.0, 0.0, 10.0)
     noise_share: float = 0.25
     size: float = 1.0
+    max_sources: int = 2
     judged_on: Literal["test", "valid"] = "test"
     verify: bool = False
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -68,6 +70,7 @@ class Config:
             "data": ("text", isinstance(self.data, str)),
             "seeds": ("whole numbers from 0", all(isinstance(s, int) and s >= 0 for s in self.seeds)),
             "n_phases": (f"from 1 to {N_DIRECTIONS}", self.n_phases in range(1, N_DIRECTIONS + 1)),
+            "max_sources": ("at least 1", isinstance(self.max_sources, int) and self.max_sources >= 1),
             "overlap": ("from 0 to less than 1", 0 <= self.overlap < 1),
             "imbalance": ("at least 1", self.imbalance >= 1),
             "bands": ("each [low, high] in Hz", all(0 <= low < high for low, high in self.bands)),

@@ -86,7 +86,9 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
     """Let one method learn all phases and test it after each; the rows of the result file."""
     data = _shared_data(data) if isinstance(data, Path) else data
     directions = groups(config.n_phases, job.order, job.seed)
-    phases = _phases(config, data.train, directions, job.seed)
+    few = np.isfinite(data.train.azimuth).sum(axis=1) <= config.max_sources
+    train = data.train if few.all() else Frames(data.train.X[few], data.train.azimuth[few])
+    phases = _phases(config, train, directions, job.seed)
     task = Task(
         n_inputs=data.n_inputs,
         seed=job.seed,
@@ -105,7 +107,7 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
         raise TytoError(f"{data.name} has no {config.judged_on} part to judge methods on")
     seconds, deviation = [], []
     if method.sees_everything:
-        everything = Phase(data.train.X, data.train.azimuth, np.arange(task.n_directions))
+        everything = Phase(train.X, train.azimuth, np.arange(task.n_directions))
         seconds.append(_timed(method, everything))
     for k, phase in enumerate(phases):
         if not method.sees_everything:
@@ -244,7 +246,7 @@ def _resume(config: Config, data: BenchData, output: Path, command: str, device:
     try:
         found = json.loads(output.read_text(encoding="utf-8"))
         same = found["format"] == FORMAT and found["version"] == VERSION
-        comparable = {k: v for k, v in found["config"].items() if k != "seeds"}
+        comparable = {k: v for k, v in (described | found["config"]).items() if k != "seeds"}
         wanted = {k: v for k, v in described.items() if k != "seeds"}
         if not same or comparable != wanted or found["data"] != fresh["data"]:
             raise TytoError(
