@@ -161,6 +161,8 @@ def test_a_cache_of_other_data_is_refused(tyto: Tyto, tmp_path: Path, cache: Pat
     assert BenchData.load(cache).name == "simulated:quick"
     error = tyto("bench", "quick", *TINY, "--data", "simulated:twin", "--cache", cache).error
     assert "holds simulated:quick, not simulated:twin" in error
+    for change, why in (("bands=[[500,4000]]", "has the bands"), ("noises=['fan']", "lacks the noise 'fan")):
+        assert why in tyto("bench", "quick", *TINY, "--set", change, "--cache", cache).error
     broken = tmp_path / "broken"
     broken.write_bytes(b"hello")
     assert "is damaged" in tyto("bench", "quick", *TINY, "--cache", broken).error

@@ -5,13 +5,17 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Column, Table
 
 from tytoalba.cli.console import bars, err, out, print_json
 from tytoalba.errors import TytoError
+
+if TYPE_CHECKING:
+    from tytoalba.benchdata import BenchData
+    from tytoalba.config import Config
 
 
 def bench(
@@ -58,7 +62,7 @@ def bench(
     from dataclasses import replace
     from functools import partial
 
-    from tytoalba.benchdata import BenchData, data_name, load_benchdata
+    from tytoalba.benchdata import BenchData, load_benchdata
     from tytoalba.config import load_config, shipped_configs
     from tytoalba.experiment import run
 
@@ -90,8 +94,8 @@ def bench(
         )
         if cache is not None and cache.exists():
             prepared = BenchData.load(cache)
-            if prepared.name != data_name(config.data):
-                raise TytoError(f"{cache} holds {prepared.name}, not {config.data}; choose another --cache")
+            if why := _unfit(prepared, config):
+                raise TytoError(f"{cache} {why}; choose another --cache")
         else:
             prepared = prepare()
             if cache is not None:
@@ -113,6 +117,19 @@ def bench(
         print_json({"results": [str(result_file)], "written": []})
     else:
         err.print(f"results: {result_file}; tyto report {result_file} makes tables, figures and a page")
+
+
+def _unfit(data: BenchData, config: Config) -> str:
+    """Why kept data are not those that a benchmark asks for, or nothing; more noises do no harm."""
+    from tytoalba.benchdata import data_name
+
+    if data.name != data_name(config.data):
+        return f"holds {data.name}, not {config.data}"
+    if config.data.startswith("simulated:") and data.gcc and data.gcc.band_list != config.bands:
+        return f"has the bands {data.gcc.band_list} Hz, not {config.bands}"
+    there = {condition for condition, _ in data.tests}
+    missing = [str(noise) for noise in config.noise_conditions if str(noise) not in there]
+    return f"lacks the noise {missing[0]!r}" if missing else ""
 
 
 def report(
