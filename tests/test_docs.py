@@ -16,6 +16,7 @@ from tytoalba.cli import app
 from tytoalba.config import shipped_configs
 from tytoalba.data.simulated import PRESETS
 from tytoalba.geometry import MicArray, builtin_arrays
+from tytoalba.results import load_results
 from tytoalba.soundfiles import write_audio
 
 ROOT = Path(__file__).parents[1]
@@ -82,6 +83,11 @@ def test_pictures_and_links_exist() -> None:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "results").glob("*.json")), ids=lambda path: path.stem)
+def test_committed_results_can_be_read(path: Path) -> None:
+    assert load_results(str(path)).rows
 
 
 def test_results_of_the_readme_are_those_of_the_tables() -> None:

@@ -99,8 +99,9 @@ def load(paths: Path | Sequence[Path]) -> list[Run]:
     return runs
 
 
-def load_results(path: Path) -> Run:
+def load_results(path: str | Path) -> Run:
     """Read and check one result file; DataError names the file, the place and what was expected there."""
+    path = Path(path)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         return _run(path, _At(document, ""))
