@@ -48,11 +48,6 @@ class Exemplars:
         """Some of them, copied."""
         return Exemplars(self.X[rows], self.azimuth[rows], self.direction[rows])
 
-    def shrunk(self, quota: NDArray[np.intp]) -> Exemplars:
-        """The best of each direction; quota: (n_directions,) how many."""
-        rank = np.arange(len(self)) - np.searchsorted(self.direction, self.direction)
-        return self.take(np.flatnonzero(rank < quota[self.direction]))
-
     def updated(self, new: Exemplars, features: Features, quota: NDArray[np.intp]) -> Exemplars:
         """Shrink the old, choose among the new frames (in any order); features: of raw X, (n, h)."""
         both = Exemplars(
