@@ -246,7 +246,7 @@ def test_srp_phat_finds_plane_waves_where_srp_phat_does() -> None:
     assert found.tolist() == SrpPhat(array, 2048)(waves).argmax(axis=1).tolist() == azimuth.tolist()
 
 
-def test_srp_phat_of_several_bands_is_the_mean_of_their_maps() -> None:
+def test_srp_phat_of_several_bands_is_that_of_all_together() -> None:
     array, bands = load_array("pepper"), ((100.0, 2000.0), (2000.0, 4000.0), (4000.0, 8000.0))
     waves = plane_waves([33.0, 200.0])
 
@@ -254,7 +254,7 @@ def test_srp_phat_of_several_bands_is_the_mean_of_their_maps() -> None:
         gcc = GccPhat.for_array(array, 2048, band)
         return SrpPhatMethod(Task(gcc.n_features, array=array, gcc=gcc)).posterior(gcc(waves).reshape(2, -1))
 
-    assert np.allclose(scores(bands), np.mean([scores(band) for band in bands], axis=0), atol=1e-6)
+    assert np.allclose(scores(bands), scores((100.0, 8000.0)), atol=0.01)  # bins on the edge count twice
 
 
 def test_srp_phat_needs_an_array_and_its_features() -> None:
@@ -297,10 +297,12 @@ def test_an_interruption_leaves_the_method_as_it_was(
     def interrupted(*args: Any) -> Any:
         if next(calls) == 2:
             raise KeyboardInterrupt
-        return encode(*args)
+        return real(*args)
 
+    name = "gaussian_labels" if cls is Tyto else "encode"
+    real = getattr(room, name)
     monkeypatch.setattr(checks, "BLOCK", 20)
-    monkeypatch.setattr(room, "encode", interrupted)
+    monkeypatch.setattr(room, name, interrupted)
     with pytest.raises(KeyboardInterrupt):
         method.learn(second)
     after = method.memory()

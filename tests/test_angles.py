@@ -466,3 +466,73 @@ def test_directions_become_frames_by_sources() -> None:
     assert angles.frames_by_sources([1.0, 2.0]).shape == (2, 1)
     assert angles.frames_by_sources([[1.0, NAN]]).shape == (1, 2)
     assert angles.grid(8).tolist() == [0.0, 45.0, 90.0, 135.0, 180.0, 225.0, 270.0, 315.0]
+
+
+# ------------------------------------------------------------------------------- between the directions
+
+
+@light
+@given(st.floats(0.0, 360.0), st.floats(2.0, 30.0), st.sampled_from([np.float32, np.float64]))
+def test_a_bump_between_directions_is_found(azimuth: float, width: float, dtype: type) -> None:
+    bump = np.exp(-((angles.distance(angles.grid(), azimuth) / width) ** 2))[None].astype(dtype)
+    assert angles.distance(angles.refine(bump, angles.decode(bump)), azimuth).max() < 0.05
+
+
+def test_bumps_all_round_the_circle_are_found() -> None:
+    azimuth = np.arange(0.0, 360.0, 0.1)
+    label = angles.encode(azimuth)
+    found = angles.decode(label)
+    assert angles.distance(found, azimuth).max() > 0.45  # the grid alone cannot
+    assert angles.distance(angles.refine(label, found), azimuth).max() < 0.01
+
+
+@light
+@given(seeds, st.sampled_from([2, 3, 8, 36, 360]), st.booleans())
+def test_refined_directions_keep_their_shape_their_holes_and_near_their_grid(
+    seed: int, n: int, tied: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    scores = tied_scores(seed, n) if tied else distinct_scores(seed, n_directions=n)
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    index = rng.integers(0, n, (3, 2))
+    azimuth = np.where(rng.random(index.shape) < 0.2, NAN, index * (360.0 / n))
+    refined = angles.refine(scores, azimuth)
+    np.testing.assert_array_equal(np.isnan(refined), np.isnan(azimuth))
+    there = np.isfinite(azimuth)
+    assert (angles.distance(refined, azimuth)[there] <= 180.0 / n + 1e-9).all()
+    assert ((refined[there] >= 0) & (refined[there] < 360)).all()
+    np.testing.assert_array_equal(angles.refine(scores, refined), refined)  # once is enough
+    np.testing.assert_array_equal(angles.refine(scores, azimuth[:, 0]), refined[:, 0])
+    np.testing.assert_allclose(angles.refine(4.0 * scores - 8.0, azimuth), refined, atol=1e-9)
+
+
+@light
+@given(seeds, whole)
+def test_turning_the_scores_turns_the_refined_directions(seed: int, k: int) -> None:
+    scores = distinct_scores(seed)
+    azimuth = angles.decode_two(scores)
+    turned = angles.refine(np.roll(scores, k, axis=1), angles.wrap(azimuth + k))
+    assert angles.distance(turned, angles.refine(scores, azimuth) + k).max() < 1e-9
+
+
+def test_refined_by_hand() -> None:
+    scores = np.zeros((1, 360))
+    scores[0, [359, 0, 1]] = [2.0, 4.0, 3.0]  # falls by 2 and by 1: (2 - 1) / (2 + 1) / 2
+    assert angles.refine(scores, [[0.0, NAN]])[0, 0] == pytest.approx(1 / 6)
+    assert angles.refine(np.roll(scores, -1, axis=1), [359.0]) == pytest.approx([359 + 1 / 6])
+    assert angles.refine(scores, [1.0]).tolist() == [1.0]  # on the slope of 0
+    scores[0, 1] = 4.0
+    assert angles.refine(scores, [[0.0, 1.0]]).tolist() == [[0.5, 0.5]]  # a flat top of two
+    scores[0, 2] = 4.0
+    assert angles.refine(scores, [[0.0, 1.0, 2.0]]).tolist() == [[0.5, 1.0, 1.5]]  # of three
+    assert angles.refine(np.ones((1, 360)), [-10.0]).tolist() == [350.0]
+    for huge in (np.inf, -np.inf, 1.7e308):
+        assert np.isfinite(angles.refine(np.where(scores == 4.0, huge, -huge), [[0.0, 7.0]])).all()
+    assert angles.refine(scores[:0], np.empty((0, 2))).shape == (0, 2)
+
+
+def test_refining_refuses_other_frames() -> None:
+    with pytest.raises(ValueError, match="azimuth has 2 frames and scores 3"):
+        angles.refine(np.zeros((3, 360)), [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"\(n_frames, n_directions\)"):
+        angles.refine(np.zeros(360), [1.0])

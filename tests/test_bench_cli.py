@@ -97,7 +97,7 @@ def test_from_a_name_to_tables_pictures_and_a_page(tyto: Tyto, tmp_path: Path, c
     assert run.command.startswith("tyto bench quick --size 0.05")
     assert "'options.ssl-cil-random={n_features=50, width=8}'" in run.command  # to paste into a shell
     assert (run.data_name, len(run.phases)) == ("simulated:quick", 3)
-    assert run.rows[-1].options == {"n_features": 50}
+    assert run.rows[-1].options == {"n_features": 50, "alpha": 0.1, "sigma": 14.0}
     for name in ("SRP-PHAT", "ssl-cil-random", "tyto"):
         assert name in ran.out
         assert name in (out / "quick" / "tables.md").read_text().replace("\\", "")
@@ -171,7 +171,7 @@ def test_a_cache_of_other_data_is_refused(tyto: Tyto, tmp_path: Path, cache: Pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nosuch"], "no benchmark called 'nosuch' and no such file; shipped: eta"),
+        (["nosuch"], "no benchmark called 'nosuch' and no such file; shipped: ablation"),
         (["quick", "--methods", "tito"], "no method called 'tito'; known: mlp-gcc"),
         (["quick", "--methods", ""], "no method called ''"),
         (["quick", "--methods", "tyto,tyto"], "listed twice"),
@@ -198,7 +198,10 @@ def test_refusals(tyto: Tyto, tmp_path: Path, arguments: list[str], message: str
 def test_an_option_that_a_method_does_not_have(tyto: Tyto, tmp_path: Path, cache: Path) -> None:
     options = ("--set", "options.tyto.depth=3", "--cache", cache, "-o", tmp_path)
     error = tyto("bench", "quick", *TINY, "--methods", "tyto", *options).error
-    assert "tyto cannot be made with options {'n_features': 50, 'depth': 3}" in error
+    assert (
+        "tyto cannot be made with options {'alpha': 0.1, 'n_features': 50, 'sigma': 14.0, 'depth': 3}"
+        in error
+    )
 
 
 def test_results_that_cannot_be_shown(tyto: Tyto, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_what_a_file_may_not_say(tmp_path: Path, text: str, message: str) -> Non
 
 def test_files_that_are_not_there_or_not_text(tmp_path: Path) -> None:
     for lost in ("nosuch", str(tmp_path), str(tmp_path / "x.toml")):
-        with pytest.raises(TytoError, match=r"no benchmark called .* shipped: eta, expansion"):
+        with pytest.raises(TytoError, match=r"no benchmark called .* shipped: ablation, eta, expansion"):
             load_config(lost)
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(TytoError, match="not valid TOML"):
@@ -192,7 +192,7 @@ def test_changes() -> None:
     assert (config.verify, config.noise_share) == (True, 0.5)
     assert config.options == {
         **before.options,  # what was not changed stays, in the changed tables too
-        "tyto": {"n_features": 50},
+        "tyto": {"alpha": 0.1, "n_features": 50, "sigma": 14.0},
         "lwf": {**before.options["lwf"], "schedule": "constant"},
         "ewc": {"epochs": 2},
     }

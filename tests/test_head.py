@@ -131,6 +131,84 @@ def test_merge_and_forget_are_right_to_rounding_in_floats(data: Any) -> None:
     assert joint.weights() == pytest.approx(learned_a.weights(), abs=1e-8)
 
 
+@given(cut_rows(exact=True), st.sampled_from(DEVICES), st.integers(1, 6))
+@quick
+def test_rows_counted_several_times_are_repeated_rows_in_integers(
+    data: Any, device: str | None, times: int
+) -> None:
+    H, Y, batches = data
+    weighted, repeated = empty(H, Y, device), empty(H, Y)
+    for batch in batches:
+        weighted.learn(H[batch], Y[batch], times=times)
+        for _ in range(times):
+            repeated.learn(H[batch], Y[batch])
+    assert same(weighted, repeated)
+    assert weighted.n == times * len(H)
+    first, others = batches[0], np.concatenate([*batches[1:], batches[0][:0]])
+    only_first = empty(H, Y).learn(H[first], Y[first], np.int64(times))
+    assert same(weighted.forget(H[others], Y[others], times=times), only_first)
+    for left in range(times, 0, -1):  # one by one, too
+        assert weighted.n == left * len(first)
+        weighted.forget(H[first], Y[first])
+    assert same(weighted, empty(H, Y))
+
+
+@given(cut_rows(exact=False), st.sampled_from(DEVICES), st.integers(1, 6))
+@quick
+def test_rows_counted_several_times_are_repeated_rows_to_rounding_in_floats(
+    data: Any, device: str | None, times: int
+) -> None:
+    H, Y, _ = data
+    weighted = empty(H, Y, device).learn(H, Y, times=times)
+    repeated = empty(H, Y).learn(np.tile(H, (times, 1)), np.tile(Y, (times, 1)))
+    assert same(weighted, repeated, 1e-12)
+    assert host(weighted.weights()) == pytest.approx(repeated.weights(), abs=1e-8)
+    assert same(weighted.forget(H, Y, times=times), empty(H, Y))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_times_that_are_no_counts_are_refused(exact: bool) -> None:
+    H, Y = rows(8, exact=exact)
+    head = empty(H, Y).learn(H, Y, times=2)
+    before = empty(H, Y).merge(head)
+    wrong: list[Any] = [0, -1, 1.0, 2.5, True, "2", None]
+    for update in (head.learn, head.forget):
+        for times in wrong:
+            with pytest.raises(HeadError, match="whole number from 1 up"):
+                update(H, Y, times=times)
+        for times in (head_module.MAX_TOTAL // 8 + 1, 2**64):
+            with pytest.raises(HeadError, match="overflow int64"):
+                update(H, Y, times=times)
+    with pytest.raises(HeadError, match="not all of these rows"):
+        head.forget(H, Y, times=3)
+    assert same(head, before)
+
+
+def test_the_most_times_that_fit_do_not_overflow() -> None:
+    H, Y = np.full((1, 2), [127, -127], np.int8), np.full((1, 1), 127, np.int8)
+    head = empty(H, Y).learn(H, Y, times=head_module.MAX_TOTAL)
+    most = head_module.MAX_TOTAL * 127**2
+    assert head.memory()["G"].tolist() == [[most, -most], [-most, most]]
+    with pytest.raises(HeadError, match="overflow int64"):
+        head.learn(H, Y)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("device", DEVICES)
+def test_statistics_are_those_of_the_real_numbers(exact: bool, device: str | None) -> None:
+    H, Y = rows(9, exact=exact)
+    head = empty(H, Y, device).learn(H, Y)
+    G, Q, y2, n = head.statistics()
+    h, y = (H / 127, Y / 127) if exact else (H, Y)
+    assert host(G) == pytest.approx(h.T @ h)
+    assert host(Q) == pytest.approx(h.T @ y)
+    assert host(y2) == pytest.approx((y**2).sum(axis=0))
+    assert n == 9
+    before = head.memory()["G"].copy()
+    G[:] = 0
+    assert np.array_equal(head.memory()["G"], before)
+
+
 @given(st.integers(0, 70), st.integers(1, 40), st.integers(1, 20), st.integers(0, 2**32))
 @quick
 def test_both_integer_routes_agree(n: int, D: int, C: int, seed: int) -> None:

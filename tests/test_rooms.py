@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.signal import csd, welch
 
-from tytoalba.data.rooms import Placement, Room, diffuse_noise, room_response
+from tytoalba.data.rooms import (
+    MIXING_TIME,
+    TREBLE,
+    Placement,
+    Room,
+    diffuse_noise,
+    room_response,
+    wavefronts,
+)
 from tytoalba.geometry import SPEED_OF_SOUND, MicArray, load_array, unit_vector
 
 RATE = 48000
@@ -294,3 +303,131 @@ def test_inside_and_outside() -> None:
     assert not ROOM.contains(np.array([1.0, 1.0, 0.4]), 0.5)
     assert not ROOM.contains(np.array([4.8, 1.0, 1.0]), 0.5)
     assert not ROOM.contains(np.array([-1.0, 1.0, 1.0]), 0.0)
+
+
+# ------------------------------------------------------------------- walls, treble, scatter, wavefronts
+
+
+def varied_response(room: Room, seed: int = 0, **options: Any) -> NDArray[np.float64]:
+    """A response in the middle of a room, omnidirectional."""
+    source, rng = np.array([1.0, 0.3, 0.1]), np.random.default_rng(seed)
+    options = {"talker_pattern": 1.0, **options}
+    placement = Placement((2.3, 2.1, 1.2), 20.0)
+    return room_response(room, OMNI, placement, source, rng, **options).astype(np.float64)
+
+
+def test_six_equal_walls_are_one_absorption() -> None:
+    equal = Room(ROOM.size, ROOM.rt60, (ROOM.absorption,) * 6)
+    np.testing.assert_allclose(varied_response(equal), varied_response(ROOM), atol=1e-6)
+    with_walls = Room.with_walls(ROOM.size, [ROOM.absorption] * 6)
+    assert with_walls.rt60 == pytest.approx(ROOM.rt60)
+    assert with_walls.absorption == pytest.approx(ROOM.absorption)
+
+
+def test_reverberation_follows_from_the_walls() -> None:
+    walls = (0.1, 0.2, 0.3, 0.15, 0.4, 0.05)  # x = 0, x = length, y = 0, y = width, floor, ceiling
+    room = Room.with_walls((5.0, 4.0, 3.0), walls, treble=0.7)
+    area = 4 * 3 * (0.1 + 0.2) + 5 * 3 * (0.3 + 0.15) + 5 * 4 * (0.4 + 0.05)
+    assert room.rt60 == pytest.approx(0.161 * 60 / area)
+    assert room.absorption_area == pytest.approx(area)
+    assert room.walls == walls
+    assert room.treble == 0.7
+
+
+@pytest.mark.parametrize("wall", range(6))
+def test_the_wall_that_absorbs_is_the_one_whose_echo_is_weak(wall: int) -> None:
+    size, centre, talker = np.array([7.0, 6.0, 5.0]), np.array([3.0, 2.5, 2.1]), np.array([1.0, 0.4, 0.2])
+    plain, dead = [0.1] * 6, [0.1] * 6
+    dead[wall] = 0.91
+
+    def response(walls: list[float]) -> NDArray[np.float64]:
+        room, place = Room((7.0, 6.0, 5.0), 0.5, tuple(walls)), Placement((3.0, 2.5, 2.1))
+        rng = np.random.default_rng(0)
+        return room_response(room, OMNI, place, talker, rng, talker_pattern=1.0).astype(np.float64)
+
+    change = response(dead) - response(plain)
+    image = centre + talker
+    image[wall // 2] = 2 * size[wall // 2] * (wall % 2) - image[wall // 2]
+    for row, away in zip(change, np.linalg.norm(image - centre - OMNI.coordinates, axis=1), strict=True):
+        arrival = away / SPEED_OF_SOUND * RATE
+        step = (np.sqrt(1 - 0.91) - np.sqrt(1 - 0.1)) / away  # of pressure
+        assert (np.abs(row) > 0.5 * abs(step)).argmax() == pytest.approx(arrival, abs=1.0)
+        first = round(arrival)
+        assert row[first - 14 : first + 15].sum() == pytest.approx(step, rel=0.05)
+
+
+def decay(response: NDArray[np.float64], low: float, high: float) -> float:
+    """dB a second by which the band (Hz) falls from 60 to 200 ms."""
+    levels = []
+    for start in (0.06, 0.2):
+        piece = response[:, int(start * RATE) : int((start + 0.06) * RATE)]
+        power = np.abs(np.fft.rfft(piece * np.hanning(piece.shape[1]))) ** 2
+        hertz = np.fft.rfftfreq(piece.shape[1], 1 / RATE)
+        levels.append(10 * np.log10(power[:, (hertz > low) & (hertz < high)].mean()))
+    return float((levels[0] - levels[1]) / 0.14)
+
+
+def test_treble_dies_first_where_curtains_hang() -> None:
+    for treble in (1.0, 0.5):
+        room = Room(ROOM.size, ROOM.rt60, treble=treble)
+        response = np.concatenate([varied_response(room, seed) for seed in range(3)])
+        assert decay(response, 200.0, 0.5 * TREBLE) == pytest.approx(60 / ROOM.rt60, rel=0.15)
+        assert decay(response, 3 * TREBLE, 20000.0) == pytest.approx(60 / ROOM.rt60 / treble, rel=0.15)
+
+
+@pytest.mark.parametrize("walls", [(0.1,) * 5, (0.1,) * 7, (0.0, *(0.1,) * 5), (1.0, *(0.1,) * 5)])
+def test_impossible_walls_are_refused(walls: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="six walls that absorb between 0 and 1"):
+        Room(ROOM.size, ROOM.rt60, walls)
+    for treble in (0.0, -1.0):
+        with pytest.raises(ValueError, match="positive"):
+            Room(ROOM.size, ROOM.rt60, treble=treble)
+
+
+def test_scatter_moves_the_echoes_and_not_the_direct_sound() -> None:
+    mirrors, rough = varied_response(ROOM), varied_response(ROOM, scatter=0.1)
+    direct = distances((1.0, 0.3, 0.1)) / SPEED_OF_SOUND * RATE
+    first = slice(0, int(direct.max()) + 16)  # the nearest wall's echo comes later
+    np.testing.assert_allclose(rough[:, first], mirrors[:, first], atol=1e-3)
+    early = slice(first.stop, int(MIXING_TIME[0] * RATE))
+    alike = (rough[:, early] * mirrors[:, early]).sum(axis=1) / np.sqrt(
+        (rough[:, early] ** 2).sum(axis=1) * (mirrors[:, early] ** 2).sum(axis=1)
+    )
+    assert np.abs(alike).max() < 0.6
+    power = [np.sum(each[:, early] ** 2) for each in (rough, mirrors)]
+    assert power[0] == pytest.approx(power[1], rel=0.3)
+    np.testing.assert_array_equal(rough, varied_response(ROOM, scatter=0.1))
+
+
+def test_the_late_field_may_have_the_coherence_of_another_array() -> None:
+    tight = replace(OMNI, positions=tuple((x / 20, y / 20, z) for x, y, z in OMNI.positions))
+    plain, other = varied_response(ROOM), varied_response(ROOM, late_array=tight)
+    early, late = slice(0, int(MIXING_TIME[0] * RATE)), slice(int(0.07 * RATE), None)
+    np.testing.assert_array_equal(plain[:, early], other[:, early])
+    np.testing.assert_array_equal(varied_response(ROOM, late_array=OMNI), plain)
+    alike = [np.asarray(np.corrcoef(each[:, late]))[np.triu_indices(4, 1)].mean() for each in (plain, other)]
+    assert alike[0] < 0.5 < 0.8 < alike[1]  # microphones closer together hear more alike
+
+
+def test_wavefronts_are_delayed_and_weaker_with_distance() -> None:
+    position = np.array([[2.0, 1.0, 0.5], [-1.0, 3.0, 0.0]])
+    strength, placement = np.array([1.0, 0.5]), Placement((0.3, 0.2, 0.1), 35.0)
+    heard = wavefronts(OMNI, placement, position, strength, 2000, -position)
+    mics = in_room(placement.centre, 35.0, OMNI.coordinates)
+    for row, mic in zip(heard, mics, strict=True):
+        for place, gain in zip(position, strength, strict=True):
+            away = float(np.linalg.norm(place - mic))
+            arrival = round(away / SPEED_OF_SOUND * RATE)
+            assert row[arrival - 14 : arrival + 15].sum() * away == pytest.approx(gain, abs=0.02)
+    faded = wavefronts(OMNI, placement, position, strength, 2000, -position, fade=(0.0, 1e-4))
+    alone = wavefronts(OMNI, placement, position[:1], strength[:1], 2000, -position[:1])
+    np.testing.assert_allclose(faded, alone, atol=1e-12)  # the second comes too late
+
+
+def test_what_arrives_after_the_end_is_left_out() -> None:
+    place = np.array([[3.43, 0.0, 0.0]])  # 480 samples
+    one = np.ones(1)
+    whole = wavefronts(OMNI, Placement((0.0, 0.0, 0.0)), place, one, 1000, -place)
+    cut = wavefronts(OMNI, Placement((0.0, 0.0, 0.0)), place, one, 480, -place)
+    np.testing.assert_array_equal(cut, whole[:, :480])
+    assert not wavefronts(OMNI, Placement((0.0, 0.0, 0.0)), place, one, 400, -place).any()

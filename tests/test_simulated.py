@@ -294,7 +294,7 @@ def test_who_walks_on_the_spot_sounds_like_who_stands() -> None:
 def test_sound_needs_time_to_arrive() -> None:
     speech = np.zeros(16000, np.float32)
     speech[:2730] = 1.0
-    here, there = (simulated._activity(speech, far, RESPEAKER, 9)[0] for far in (0.0, 343.0 * 2730 / 16000))
+    here, there = (simulated.activity(speech, far, RESPEAKER, 9)[0] for far in (0.0, 343.0 * 2730 / 16000))
     assert here.tolist() == [True, True] + [False] * 7
     assert there.tolist() == [False, True, True, True] + [False] * 5
 

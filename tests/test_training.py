@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from tytoalba.angles import encode
-from tytoalba.backbone import Mlp
+from tytoalba.backbone import Mlp, Network
 from tytoalba.errors import TytoError
 from tytoalba.training import Recipe, Schedule, labels, on_device, squared_error, squared_loss, train
 
@@ -113,7 +113,7 @@ def test_every_frame_once_an_epoch_in_batches_of_equal_size() -> None:
     X, Y = toy(100)
     plain = squared_loss(X, Y)
 
-    def loss(network: Mlp, rows: torch.Tensor) -> torch.Tensor:
+    def loss(network: Network, rows: torch.Tensor) -> torch.Tensor:
         seen.append(rows)
         return plain(network, rows)
 
@@ -129,7 +129,7 @@ def test_replay_comes_beside_each_batch_and_round_again() -> None:
     X, Y = toy(64 + 5)
     plain = squared_loss(X, Y)
 
-    def loss(network: Mlp, rows: torch.Tensor) -> torch.Tensor:
+    def loss(network: Network, rows: torch.Tensor) -> torch.Tensor:
         seen.append(rows)
         return plain(network, rows)
 

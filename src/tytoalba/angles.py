@@ -188,6 +188,40 @@ def decode_threshold(
     return _strongest_peaks(scores, is_peak(scores, neighbourhood) & (scores >= threshold), max_sources)
 
 
+def refine(scores: ArrayLike, azimuth: ArrayLike) -> Float:
+    """Found directions between those of the grid: the top of the parabola through a peak and its neighbours.
+
+    scores: (n_frames, n_directions). azimuth: degrees found in them, (n_frames,) or (n_frames, n), NaN for
+    "no source"; each counts as its nearest direction of the grid. Returns degrees of the same shape, at most
+    half a step from the grid and the same for scores times a positive number or plus any. What has no
+    parabola to climb stays: a direction on a slope, inside a flat top, beside an infinite score. The first
+    direction of a flat top moves half a step into it, which is the middle of a top of two.
+
+    >>> refine(encode([100.3, 359.6]), [100.0, 0.0]).round(2).tolist()
+    [100.3, 359.6]
+    """
+    scores = _scores(scores)
+    given = np.asarray(azimuth, dtype=np.float64)
+    directions = frames_by_sources(given)
+    if len(directions) != len(scores):
+        raise ValueError(
+            f"azimuth has {len(directions)} frames and scores {len(scores)}; frames come first: is one "
+            "transposed, or were frames dropped from one only?"
+        )
+    n = scores.shape[1]
+    there = np.isfinite(directions)
+    top = to_class(np.where(there, directions, 0.0), n)  # (F, N)
+    height, before, after = (
+        np.take_along_axis(scores, (top + aside) % n, axis=1).astype(np.float64) for aside in (0, -1, 1)
+    )
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):  # infinite or equal: no peak
+        left, right = height - before, height - after  # how far the scores fall to either side
+        shift = 0.5 * (left - right) / (left + right)
+    peak = there & (left >= 0) & (right >= 0) & np.isfinite(shift)
+    moved = wrap((top + np.where(peak, shift, 0.0)) * (360.0 / n))
+    return np.where(peak, moved, wrap(directions)).reshape(given.shape)
+
+
 def frames_by_sources(azimuth: ArrayLike) -> Float:
     """Directions as (n_frames, n_sources): one source a frame may come as (n_frames,)."""
     directions = np.asarray(azimuth, dtype=np.float64)

@@ -45,7 +45,52 @@ class BatchNorm(nn.Module):
         )
 
 
-class Mlp(nn.Module):
+class Network(nn.Module):
+    """What can be trained: logits from scaled features; its randomness comes from `generator`."""
+
+    generator: torch.Generator
+    """Of dropout, and of the order of frames in training."""
+
+    def features(self, X: Tensor) -> Tensor:
+        """The last hidden layer."""
+        raise NotImplementedError
+
+    def scores(self, X: Tensor) -> Tensor:
+        """Sigmoid of the logits."""
+        return torch.sigmoid(self(X))
+
+    @torch.no_grad()
+    def predict(self, X: Tensor, layer: Layer = "scores", batch: int = 8192) -> Tensor:
+        """A layer as it is for testing: running statistics, no dropout, no gradient; in batches."""
+        function = {"logits": self.__call__, "scores": self.scores, "features": self.features}[layer]
+        was_training = self.training
+        self.eval()
+        try:
+            return torch.cat([function(part) for part in torch.split(X, batch)])
+        finally:
+            self.train(was_training)
+
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """All parameters and running statistics by name (copies)."""
+        return {name: value.detach().cpu().numpy().copy() for name, value in self.state_dict().items()}
+
+    @torch.no_grad()
+    def load_arrays(self, arrays: dict[str, NDArray[np.float32]]) -> None:
+        """Become the network that `arrays` came from; sizes must agree."""
+        own = self.state_dict()
+        if arrays.keys() != own.keys():
+            raise TytoError(f"these arrays are of another network: {sorted(arrays.keys() ^ own.keys())}")
+        for name, value in own.items():
+            if arrays[name].shape != tuple(value.shape):
+                raise TytoError(
+                    f"{name} should be {tuple(value.shape)}, got {arrays[name].shape}: "
+                    "was the network saved with another width, depth or number of inputs?"
+                )
+        for name, value in own.items():
+            value.copy_(torch.tensor(arrays[name]))
+
+
+class Mlp(Network):
     """The network; call it with scaled features (n_frames, n_inputs) for logits (n_frames, n_outputs).
 
     >>> network = Mlp(306, width=50)
@@ -78,7 +123,6 @@ class Mlp(nn.Module):
         self.output = _linear(width, n_outputs, initial)
         self.to(device)
         self.generator = torch.Generator(device).manual_seed(seed)
-        """Of dropout, and of the order of frames in training."""
 
     def features(self, X: Tensor) -> Tensor:
         """The last hidden layer, (n_frames, width)."""
@@ -92,45 +136,11 @@ class Mlp(nn.Module):
         logits: Tensor = self.output(self.features(X))
         return logits
 
-    def scores(self, X: Tensor) -> Tensor:
-        """Sigmoid of the logits."""
-        return torch.sigmoid(self(X))
-
     def _drop(self, Z: Tensor) -> Tensor:
         if not self.training or not self.dropout:
             return Z
         keep = torch.empty_like(Z).bernoulli_(1 - self.dropout, generator=self.generator)
         return Z * keep.mul_(1 / (1 - self.dropout))
-
-    @torch.no_grad()
-    def predict(self, X: Tensor, layer: Layer = "scores", batch: int = 8192) -> Tensor:
-        """A layer as it is for testing: running statistics, no dropout, no gradient; in batches."""
-        function = {"logits": self.forward, "scores": self.scores, "features": self.features}[layer]
-        was_training = self.training
-        self.eval()
-        try:
-            return torch.cat([function(part) for part in torch.split(X, batch)])
-        finally:
-            self.train(was_training)
-
-    def arrays(self) -> dict[str, NDArray[np.float32]]:
-        """All parameters and running statistics by name (copies)."""
-        return {name: value.detach().cpu().numpy().copy() for name, value in self.state_dict().items()}
-
-    @torch.no_grad()
-    def load_arrays(self, arrays: dict[str, NDArray[np.float32]]) -> None:
-        """Become the network that `arrays` came from; sizes must agree."""
-        own = self.state_dict()
-        if arrays.keys() != own.keys():
-            raise TytoError(f"these arrays are of another network: {sorted(arrays.keys() ^ own.keys())}")
-        for name, value in own.items():
-            if arrays[name].shape != tuple(value.shape):
-                raise TytoError(
-                    f"{name} should be {tuple(value.shape)}, got {arrays[name].shape}: "
-                    "was the network saved with another width, depth or number of inputs?"
-                )
-        for name, value in own.items():
-            value.copy_(torch.tensor(arrays[name]))
 
     def copy(self) -> Mlp:
         """A second network with the same weights and nothing shared."""

@@ -48,7 +48,7 @@ from tytoalba.products import (
 )
 
 MAX_TOTAL = (2**63 - 1) // SCALE**2
-"""Rows that an integer head can hold before int64 could overflow."""
+"""Rows that a head can hold before int64 could overflow."""
 FLOAT_BLOCK, INT8_BLOCK = 2**25, 2**29
 """Features taken at a time, so that memory stays bounded: 256 MiB of float64, 512 MiB of int8."""
 
@@ -90,17 +90,22 @@ class AnalyticHead:
         """Number of rows learned and not forgotten."""
         return self._sums.n
 
-    def learn(self, H: Array, Y: Array) -> Self:
-        """Add rows: features H (n, n_features) and their labels Y (n, n_outputs)."""
-        return self._become(self._plus(self._sum_up(H, Y)))
+    def learn(self, H: Array, Y: Array, times: int | np.integer[Any] = 1) -> Self:
+        """Add rows: features H (n, n_features) and their labels Y (n, n_outputs).
 
-    def forget(self, H: Array, Y: Array) -> Self:
+        times: how often every row counts, from 1 up; the sums are those of the rows learned so many times.
+        """
+        return self._become(self._plus(self._sum_up(H, Y, times)))
+
+    def forget(self, H: Array, Y: Array, times: int | np.integer[Any] = 1) -> Self:
         """Take away rows that were learned, in any batches: exact in integers, to rounding in floats.
+
+        times: how often each was learned, if all that is to go.
 
         Sums that no rows can have are refused (negative squares, labels without features); rows that were
         never learned can still pass where what would remain looks possible.
         """
-        left = self._plus(self._sum_up(H, Y), sign=-1)
+        left = self._plus(self._sum_up(H, Y, times), sign=-1)
         if not possible(left, self._sums, self.exact):
             raise HeadError("not all of these rows were learned here: what would be left belongs to no data")
         return self._become(left if left.n else self._empty())
@@ -142,6 +147,11 @@ class AnalyticHead:
         slices = blocks(len(H), FLOAT_BLOCK // self.n_features)
         parts = [as_float64(bring(H[rows], self.device)) @ W / unit for rows in slices]
         return like(H, np.concatenate(parts) if self.device is None else import_torch().cat(parts))
+
+    def statistics(self) -> Statistics:
+        """G, Q, y2 and n as real numbers (127 is 1.0): fresh float64 arrays, where the head lives."""
+        unit = SCALE**2 if self.exact else 1
+        return Statistics._make([*(as_float64(array) / unit for array in self._sums[:3]), self.n])
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """Everything kept of the data, read-only: G, Q, y2 and n. (W follows from these and the ridge.)"""
@@ -203,8 +213,7 @@ class AnalyticHead:
     def _plus(self, more: Statistics, sign: int = 1) -> Statistics:
         """These sums and (sign = -1: without) some others, whose arrays it takes over for the result."""
         n = self.n + sign * more.n
-        if self.exact and n > MAX_TOTAL:
-            raise HeadError(f"{n} rows could overflow int64; an integer head holds at most {MAX_TOTAL}")
+        _check_total(n)
         with np.errstate(over="ignore", invalid="ignore"):
             for mine, theirs in zip(self._sums[:3], more[:3], strict=True):
                 if sign < 0:
@@ -214,18 +223,24 @@ class AnalyticHead:
             raise HeadError("the sums overflow float64; are the features scaled?")
         return more._replace(n=n)
 
-    def _sum_up(self, H: Array, Y: Array) -> Statistics:
-        """The sums of some rows, in fresh arrays where the head lives."""
+    def _sum_up(self, H: Array, Y: Array, times: int | np.integer[Any]) -> Statistics:
+        """The sums of some rows, each counted so many times, in fresh arrays where the head lives."""
+        if not isinstance(times, int | np.integer) or isinstance(times, bool) or times < 1:
+            raise HeadError(f"times must be a whole number from 1 up, got {times!r}; `forget` takes away")
         H, Y = self._rows(H, "H", self.n_features), self._rows(Y, "Y", self.n_outputs)
         if len(H) != len(Y):
             raise HeadError(f"each row of features needs its label: H has {len(H)} rows, Y has {len(Y)}")
+        _check_total(int(times) * max(1, len(H)))
         products = integer_products if self.exact else float_products
         block = min(MAX_ROWS, INT8_BLOCK // self.n_features) if self.exact else FLOAT_BLOCK // self.n_features
         total: list[Array] = []
         for rows in blocks(len(H), block):
             with np.errstate(over="ignore", invalid="ignore"):
                 total = added(total, products(*(bring(array[rows], self.device) for array in (H, Y))))
-        return Statistics._make([*total, len(H)])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for array in total if times > 1 else ():
+                array *= int(times)
+        return Statistics._make([*total, int(times) * len(H)])
 
     def _rows(self, array: Array, name: str, width: int) -> Array:
         """Refuse what is not (n, width) of the right type and range; nothing is copied or moved."""
@@ -247,8 +262,7 @@ class AnalyticHead:
     def _solve(self, ridge: float | None) -> Array:
         ridge = self.ridge if ridge is None else _checked_ridge(ridge)
         if self._solved is None or self._solved[0] != ridge:
-            unit = SCALE**2 if self.exact else 1
-            A, B = as_float64(self._sums.G) / unit, as_float64(self._sums.Q) / unit
+            A, B, *_ = self.statistics()
             diagonal = list(range(self.n_features))
             A[diagonal, diagonal] += ridge
             W = cholesky_solve(A, B)
@@ -259,6 +273,11 @@ class AnalyticHead:
                 )
             self._solved = ridge, W
         return self._solved[1]
+
+
+def _check_total(n: int) -> None:
+    if n > MAX_TOTAL:
+        raise HeadError(f"{n} rows could overflow int64; a head holds at most {MAX_TOTAL}")
 
 
 def _checked_ridge(ridge: float) -> float:

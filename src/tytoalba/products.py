@@ -50,6 +50,35 @@ def quantize_labels(Y: Array) -> Array:
     return (Y * SCALE).round().to(import_torch().int8) if is_tensor(Y) else np.rint(Y * SCALE).astype(np.int8)
 
 
+def gaussian_labels(azimuth: Array, sigma: float, n_directions: int) -> Array:
+    """`quantize_labels(angles.encode(...))` of azimuths (n_frames, n_sources), NaN padded, where they are.
+
+    Looked up by distance, so the labels have the same bits on every device and need no exponential.
+
+    >>> gaussian_labels(np.array([[0.0, 180.0]]), 8.0, 4).tolist()
+    [[127, 0, 127, 0]]
+    """
+    # the distance at which the label falls below k - 1/2 steps, for k = 127 ... 1
+    edges = sigma * np.sqrt(np.log(SCALE / (np.arange(SCALE, 0, -1) - 0.5)))
+    theta = np.arange(n_directions) * (360.0 / n_directions)
+    if is_tensor(azimuth):
+        torch = import_torch()
+        edges, theta = (torch.tensor(values, device=azimuth.device) for values in (edges, theta))
+    label: Array = None
+    for source in azimuth.T:  # (F,)
+        apart = abs(theta - source[:, None]) % 360.0
+        if is_tensor(azimuth):
+            apart = torch.minimum(apart, 360.0 - apart)
+            code = (SCALE - torch.bucketize(apart, edges)).to(torch.int8).masked_fill_(apart.isnan(), 0)
+            label = code if label is None else torch.maximum(label, code)
+        else:
+            apart = np.minimum(apart, 360.0 - apart)
+            code = (SCALE - np.searchsorted(edges, apart)).astype(np.int8)
+            code[np.isnan(apart)] = 0
+            label = code if label is None else np.maximum(label, code)
+    return label
+
+
 def integer_products(H: Array, Y: Array, kernel: bool | None = None) -> list[Array]:
     """H'H, H'Y and the sums of Y^2 of at most 131072 int8 rows, as int64.
 

@@ -1,4 +1,4 @@
-"""Pictures: an array from above, directions over time, errors around the circle."""
+"""Pictures: an array from above, directions over time, errors around the circle, how sure is right."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tytoalba.angles import signed_difference
+from tytoalba.calibration import reliability
 from tytoalba.errors import MissingExtraError, TytoError
 from tytoalba.evaluation import Outcome
 from tytoalba.files import written_whole
@@ -86,6 +88,28 @@ def plot_errors(outcomes: dict[str, Outcome], title: str) -> Figure:
     axes.grid(color=PALE)
     polar.set_ylim(0, 100)
     polar.set_title("ACC (%) around the circle", color=INK)
+    return figure
+
+
+def plot_reliability(probability: ArrayLike, right: ArrayLike, title: str, n_bins: int = 15) -> Figure:
+    """How often decisions of each probability were right, how many there are, and the calibration error.
+
+    probability: fractions in [0, 1], any shape, no NaN. right: of the same shape, True or False.
+    """
+    bins = reliability(probability, right, n_bins)
+    figure = new_figure(5.0, 5.6)
+    grid = figure.add_gridspec(2, 1, height_ratios=(4, 1))
+    axes = figure.add_subplot(grid[0])
+    middle, filled = (np.arange(n_bins) + 0.5) / n_bins, bins.count > 0
+    axes.bar(middle[filled], bins.accuracy[filled], width=1 / n_bins, color=PALE, edgecolor="white")
+    axes.plot((0, 1), (0, 1), color=AMBER, lw=1.5, label="as sure as right")
+    axes.plot(bins.probability[filled], bins.accuracy[filled], "o-", color=TEAL, label="found")
+    axes.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of right decisions")
+    axes.set_title(f"{title} (ECE {bins.error:.3f})", color=INK)
+    axes.legend(loc="upper left", frameon=False)
+    below = figure.add_subplot(grid[1], sharex=axes)
+    below.bar(middle, bins.count, width=1 / n_bins, color=TEAL, edgecolor="white")
+    below.set(xlabel="probability", ylabel="decisions")
     return figure
 
 

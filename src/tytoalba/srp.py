@@ -87,19 +87,24 @@ def srp_from_gcc(gcc: Float, matrix: Float) -> Float:
 
 
 def lag_matrix(
-    gcc: GccPhat, array: MicArray, n_directions: int = N_DIRECTIONS, elevation: float = 0.0
+    gcc: GccPhat,
+    array: MicArray,
+    n_directions: int = N_DIRECTIONS,
+    elevation: float = 0.0,
+    ridge: float = 1e-7,
 ) -> NDArray[np.float64]:
     """Matrix (n_pairs x n_lags, n_directions) that turns single-band GCC-PHAT values into an SRP map.
 
     For each delay tau the weights a of the lags l minimise the mean over the band of
     |exp(i w tau) - sum_l a_l exp(i w l)|^2: truncated sinc interpolation over the full band, and much
-    better than that for a narrower one.
+    better than that for a narrower one. ridge: keeps the weights small where the lags cannot tell, such as
+    delays beside the last lag in a band up to Nyquist.
     """
     delays = array.pair_delays(grid(n_directions), elevation) * gcc.sample_rate  # (C, P) samples
     lags = np.arange(-gcc.max_lag, gcc.max_lag + 1.0)
     gram = _mean_cosine(gcc, lags[:, None] - lags[None])  # (L, L)
     target = _mean_cosine(gcc, lags[None, :, None] - delays.T[:, None, :])  # (P, L, C)
-    solution = np.linalg.solve(gram + 1e-7 * np.eye(len(lags)), target)
+    solution = np.linalg.solve(gram + ridge * np.eye(len(lags)), target)
     return np.asarray(solution.reshape(-1, n_directions) / delays.shape[1])
 
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from tytoalba.backbone import Mlp
+    from tytoalba.backbone import Network
 
-    Loss = Callable[[Mlp, Tensor], Tensor]
+    Loss = Callable[[Network, Tensor], Tensor]
     """From the network and the rows of a batch to what shall become small."""
 
 Schedule = Literal["cosine", "constant"]
@@ -84,7 +84,7 @@ class History:
 
 
 def train(
-    network: Mlp,
+    network: Network,
     loss: Loss,
     n_frames: int,
     recipe: Recipe,
@@ -92,8 +92,9 @@ def train(
     seed: int = 0,
     n_replay: int = 0,
     replay_batch: int = 0,
-    validate: Callable[[Mlp], Tensor] | None = None,
+    validate: Callable[[Network], Tensor] | None = None,
     graphs: bool = True,
+    on_epoch: Callable[[int, int], None] | None = None,
 ) -> History:
     """Train a network in place.
 
@@ -104,6 +105,7 @@ def train(
     validate: a loss on data never trained on, after each epoch; the network ends as its best epoch was.
     graphs: record and replay steps on a GPU; the loss must then do the same work for every batch of a size
     and never read a value back.
+    on_epoch: called with (epochs done, epochs in all).
     """
     import torch
 
@@ -127,6 +129,8 @@ def train(
         for step, rows in enumerate(batches):
             total += descend(rows, recipe.lr_at((epoch + step / n_steps) / recipe.epochs))
         losses.append(total / n_steps)
+        if on_epoch:
+            on_epoch(epoch + 1, recipe.epochs)
         if validate is None:
             best = epoch
             continue
@@ -148,7 +152,7 @@ class _Descent:
     WARM = 3
     """Steps of a size before it is recorded: by then everything that a step allocates exists."""
 
-    def __init__(self, network: Mlp, loss: Loss, recipe: Recipe, graphs: bool) -> None:
+    def __init__(self, network: Network, loss: Loss, recipe: Recipe, graphs: bool) -> None:
         import torch
 
         self.network, self.loss = network, loss
@@ -207,14 +211,14 @@ def squared_loss(X: Tensor, target: Tensor, column_weight: Tensor | None = None)
     X: (n_frames, n_inputs); target: (n_frames, n_directions); column_weight: (n_directions,).
     """
 
-    def loss(network: Mlp, rows: Tensor) -> Tensor:
+    def loss(network: Network, rows: Tensor) -> Tensor:
         error = (network.scores(X[rows]) - target[rows]).square()
         return (error if column_weight is None else error * column_weight).mean()
 
     return loss
 
 
-def squared_error(X: Tensor, target: Tensor) -> Callable[[Mlp], Tensor]:
+def squared_error(X: Tensor, target: Tensor) -> Callable[[Network], Tensor]:
     """The same for validation: on all frames, as the network is for testing."""
     return lambda network: (network.predict(X) - target).square().mean()
 

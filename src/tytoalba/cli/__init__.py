@@ -7,7 +7,7 @@ import warnings
 
 import typer
 
-from tytoalba.cli import arrays, bench, locating, scoring, simulating, speed
+from tytoalba.cli import arrays, bench, locating, prior, scoring, simulating, speed, teaching
 from tytoalba.cli.console import print_error, print_warning
 from tytoalba.errors import TytoError
 
@@ -25,6 +25,8 @@ app.add_typer(arrays.app, name="array")
 app.command("locate")(locating.locate)
 app.command("simulate")(simulating.simulate)
 app.command("score")(scoring.score)
+app.command("prior")(prior.prior)
+app.command("teaching")(teaching.teaching)
 app.command("speed")(speed.speed)
 app.command("bench")(bench.bench)
 app.command("report")(bench.report)

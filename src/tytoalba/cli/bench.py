@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Column, Table
 
-from tytoalba.cli.console import bars, err, out, print_json
+from tytoalba.cli.console import bars, choose_device, err, out, print_json
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def bench(
     if methods is not None:
         config = replace(config, methods=tuple(methods.split(",")))
     config = replace(config, data=data or config.data, size=config.size if size is None else size)
-    where = _device(device)
+    where = choose_device(device)
     with bars() as progress:
         preparing = progress.add_task("data", total=None)
         prepare = partial(
@@ -158,20 +158,6 @@ def _render(results: list[Path], output: Path, json: bool) -> None:
         out.print(table)
     page = next(path for path in written if path.suffix == ".html")
     err.print(f"tables, figures and the page are in {output}; open {page}")
-
-
-def _device(name: str) -> str:
-    try:
-        import torch
-    except ImportError:
-        return "cpu" if name == "auto" else name
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:  # the latter from a torch built without CUDA
-        raise TytoError(f"no device {name!r} here; try cpu ({str(error).splitlines()[0]})") from error
-    return name
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -97,3 +97,18 @@ def parse_band(text: str, sample_rate: int) -> tuple[float, float]:
             f"no band {text!r}: LOW must be at least {NARROWEST:g} Hz below HIGH and below {highest}"
         )
     return low, high
+
+
+def choose_device(name: str) -> str:
+    """A torch device that is there; "auto" is a GPU where there is one."""
+    try:
+        import torch
+    except ImportError:
+        return "cpu" if name == "auto" else name
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:  # the latter from a torch built without CUDA
+        raise TytoError(f"no device {name!r} here; try cpu ({str(error).splitlines()[0]})") from error
+    return name

@@ -171,8 +171,8 @@ def extract_noisy(
         raise DataError("no recordings to extract features from")
     array = recordings[0].array
     gcc = gcc or GccPhat.for_array(array, recordings[0].frame_length, FULL_BAND)
-    parts = parallel_map(partial(_features, gcc, silent, noises), recordings, processes)
-    return _gather(parts, [r.name for r in recordings], array, gcc, len(noises), on_progress)
+    parts = parallel_map(partial(recording_features, gcc, silent, noises), recordings, processes)
+    return gather(parts, [r.name for r in recordings], array, gcc, len(noises), on_progress)
 
 
 def simulate_features(
@@ -209,13 +209,16 @@ def simulate_noisy(
     number = names.index(part)
     tasks = [task for task in simulation.tasks() if task[0] == number]
     parts = parallel_map(partial(_simulated_features, simulation, gcc, silent, noises), tasks, processes)
-    return _gather(parts, [f"{part}_{i:05d}" for _, i in tasks], array, gcc, len(noises), on_progress)
+    return gather(parts, [f"{part}_{i:05d}" for _, i in tasks], array, gcc, len(noises), on_progress)
 
 
-_Piece = tuple[list[NDArray[np.float32]], Float, NDArray[np.int32]]
+Piece = tuple[list[NDArray[np.float32]], Float, NDArray[np.int32]]
 
 
-def _features(gcc: GccPhat, silent: bool, noises: Sequence[Noise | None], recording: Recording) -> _Piece:
+def recording_features(
+    gcc: GccPhat, silent: bool, noises: Sequence[Noise | None], recording: Recording
+) -> Piece:
+    """Features of a recording under each noise, directions and numbers of its labelled frames."""
     used = np.full(len(recording.frame_ids), True) if silent else recording.n_sources > 0
     samples = recording.load()
     X = []
@@ -227,19 +230,20 @@ def _features(gcc: GccPhat, silent: bool, noises: Sequence[Noise | None], record
 
 def _simulated_features(
     simulation: Simulation, gcc: GccPhat, silent: bool, noises: Sequence[Noise | None], task: tuple[int, int]
-) -> _Piece:
+) -> Piece:
     made = simulation.recording(task)
-    return _features(gcc, silent, noises, as_recording(made, "", simulation.array))
+    return recording_features(gcc, silent, noises, as_recording(made, "", simulation.array))
 
 
-def _gather(
-    pieces: Iterable[_Piece],
+def gather(
+    pieces: Iterable[Piece],
     names: Sequence[str],
     array: MicArray,
     gcc: GccPhat,
     n_sets: int,
     on_progress: Progress | None,
 ) -> list[FeatureSet]:
+    """Pieces of recordings as `n_sets` feature sets, one a noise."""
     X: list[list[NDArray[np.float32]]] = [[] for _ in range(n_sets)]
     azimuth, frame, recording = [], [], []
     for number, (x, directions, ids) in enumerate(pieces):

@@ -8,6 +8,7 @@ full image-source model. Units: metres, seconds, Hz; a talker's direct sound has
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -25,22 +26,41 @@ MIXING_TIME = (0.030, 0.045)
 """Seconds over which image sources hand over to the tail."""
 HALF_TAPS = 16
 """Half length of the windowed sinc that delays by fractions of a sample."""
+TREBLE = 1500.0
+"""Hz above which a room's tail may ring for another time."""
 DECAY = 13.8
 """ln(10^6): a sound decays by exp(-DECAY t / rt60) in energy."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """A shoebox room: length, width, height in metres, and its reverberation time in seconds."""
+    """A shoebox room: length, width, height in metres, and its reverberation time in seconds.
+
+    walls: absorption of each wall (x = 0, x = length, y = 0, ... ceiling), if they differ; see `with_walls`.
+    treble: how long the tail above TREBLE rings, as a share of rt60 (carpets and curtains take it away).
+    """
 
     size: tuple[float, float, float]
     rt60: float
+    walls: tuple[float, ...] = ()
+    treble: float = 1.0
 
     def __post_init__(self) -> None:
-        if min(self.size) <= 0 or self.rt60 <= 0:
+        if min(self.size) <= 0 or self.rt60 <= 0 or self.treble <= 0:
             raise ValueError(f"a room needs positive sizes and reverberation time, got {self}")
         if self.absorption >= 1:
             raise ValueError(f"no absorption is enough for rt60 = {self.rt60} s in a room of {self.size} m")
+        if self.walls and (len(self.walls) != 6 or not all(0 < a < 1 for a in self.walls)):
+            raise ValueError(f"a room has six walls that absorb between 0 and 1, got {self.walls}")
+
+    @classmethod
+    def with_walls(
+        cls, size: tuple[float, float, float], walls: Sequence[float], treble: float = 1.0
+    ) -> Room:
+        """A room whose reverberation time follows from what its walls absorb (Sabine)."""
+        x, y, z = size
+        area = np.repeat([y * z, x * z, x * y], 2) @ np.asarray(walls)
+        return cls(size, float(0.161 * x * y * z / area), tuple(float(a) for a in walls), treble)
 
     @property
     def absorption(self) -> float:
@@ -86,19 +106,24 @@ def room_response(
     *,
     facing: Vector | None = None,
     talker_pattern: float = 0.7,
+    scatter: float = 0.0,
+    late_array: MicArray | None = None,
 ) -> NDArray[np.float32]:
     """Impulse responses from a talker to each microphone, (n_mics, n_samples), rt60 long.
 
     source: metres from the array's centre in the array's frame (x front, y left, z up).
     facing: direction the talker looks in that frame; towards the array if not given.
     talker_pattern: 1 = omnidirectional, 0.5 = cardioid.
+    scatter: metres by which each image source is off its place: walls are not mirrors.
+    late_array: whose coherence the late field has, if not the array's: one for many that hardly differ.
     """
     talker = np.asarray(placement.centre) + placement.to_room(source)
     look = placement.to_room(-source if facing is None else facing)
     look = look / np.linalg.norm(look)
     n = int((room.rt60 + 0.02) * array.sample_rate)
-    early = _image_sources(room, array, placement, talker, look, talker_pattern, n)
-    late = _tail(room, array, talker_pattern, float(np.linalg.norm(source)), n, rng)
+    astray = rng.normal(0.0, scatter, (len(_images(ORDER)[2]), 3)) if scatter else None
+    early = _image_sources(room, array, placement, talker, look, talker_pattern, n, astray)
+    late = _tail(room, late_array or array, talker_pattern, float(np.linalg.norm(source)), n, rng)
     return (early + late).astype(np.float32)
 
 
@@ -119,25 +144,59 @@ def diffuse_noise(
 
 
 def _image_sources(
-    room: Room, array: MicArray, placement: Placement, talker: Vector, look: Vector, pattern: float, n: int
+    room: Room,
+    array: MicArray,
+    placement: Placement,
+    talker: Vector,
+    look: Vector,
+    pattern: float,
+    n: int,
+    astray: Vector | None = None,
 ) -> NDArray[np.float64]:
     mirrored, cells, bounces = _images(ORDER)
     size = np.asarray(room.size)
     position = (1 - 2 * mirrored) * talker + 2 * cells * size  # (I, 3)
-    image_look = (1 - 2 * mirrored) * look
+    if astray is not None:
+        position = position + astray * (bounces > 0)[:, None]
+    if room.walls:
+        against = np.stack([np.abs(cells - mirrored), np.abs(cells)], axis=-1).reshape(-1, 6)  # (I, 6)
+        strength = np.exp(0.5 * against @ np.log1p(-np.asarray(room.walls)))
+    else:
+        strength = (1 - room.absorption) ** (bounces / 2)
+    return wavefronts(
+        array, placement, position, strength, n, (1 - 2 * mirrored) * look, pattern, fade=MIXING_TIME
+    )
+
+
+def wavefronts(
+    array: MicArray,
+    placement: Placement,
+    position: Vector,
+    strength: Vector,
+    n: int,
+    look: Vector,
+    pattern: float = 1.0,
+    *,
+    fade: tuple[float, float] | None = None,
+) -> NDArray[np.float64]:
+    """Impulses of point sources at each microphone, (n_mics, n): delayed, weaker with distance.
+
+    position, look: where sources are and where they face (room's frame, metres), (n_sources, 3), the direct
+    one first. strength: (n_sources,). fade: seconds after the first arrival over which they fade out.
+    """
     mics = np.asarray(placement.centre) + placement.to_room(array.coordinates)  # (M, 3)
     towards = position[None] - mics[:, None]  # (M, I, 3)
     far = np.linalg.norm(towards, axis=-1)
     arrival = far / SPEED_OF_SOUND
-    start, end = MIXING_TIME
-    direct = arrival[:, :1]
-    fade = np.cos(np.pi / 2 * np.clip((arrival - direct - start) / (end - start), 0.0, 1.0))
     towards /= far[..., None]
     facing = placement.to_room(unit_vector(np.broadcast_to(array.facing, array.n_mics) + array.yaw))
     heard = array.pattern + (1 - array.pattern) * np.einsum("mid,md->mi", towards, facing)
-    sent = pattern - (1 - pattern) * np.einsum("mid,id->mi", towards, image_look)
-    gain = (1 - room.absorption) ** (bounces / 2) * heard * sent * fade / np.maximum(far, 0.05)
-    return _delayed_impulses(arrival * array.sample_rate, gain, n)
+    sent = pattern - (1 - pattern) * np.einsum("mid,id->mi", towards, look)
+    gain = strength * heard * sent
+    if fade:
+        since = arrival - arrival[:, :1]
+        gain = gain * np.cos(np.pi / 2 * np.clip((since - fade[0]) / (fade[1] - fade[0]), 0.0, 1.0))
+    return _delayed_impulses(arrival * array.sample_rate, gain / np.maximum(far, 0.05), n)
 
 
 def _delayed_impulses(delay: Vector, gain: Vector, n: int) -> NDArray[np.float64]:
@@ -166,8 +225,14 @@ def _tail(
     fade = np.sin(np.pi / 2 * np.clip((since - start) / (end - start), 0.0, 1.0))
     envelope = np.sqrt(level) * np.exp(-DECAY / 2 * t / room.rt60) * fade
     n_fft = next_fast_len(n, real=True)
-    noise = irfft(_coherent_spectrum(array, n_fft, rng), n_fft, axis=-1)[:, :n]
-    return np.asarray(noise * envelope)
+    spectrum = _coherent_spectrum(array, n_fft, rng)
+    noise = irfft(spectrum, n_fft, axis=-1)[:, :n]
+    if room.treble == 1:
+        return np.asarray(noise * envelope)
+    hertz = np.fft.rfftfreq(n_fft, 1 / array.sample_rate)
+    low = irfft(spectrum * (1 / (1 + (hertz / TREBLE) ** 4)).astype(np.float32), n_fft, axis=-1)[:, :n]
+    duller = np.exp(-DECAY / 2 * t / room.rt60 * (1 / room.treble - 1))
+    return np.asarray((low + (noise - low) * duller) * envelope)
 
 
 def _coherent_spectrum(array: MicArray, n_fft: int, rng: np.random.Generator) -> NDArray[np.complex64]:
@@ -186,6 +251,18 @@ def _coherent_spectrum(array: MicArray, n_fft: int, rng: np.random.Generator) ->
 @lru_cache(maxsize=8)
 def _coherence_factor(array: MicArray, n_fft: int) -> NDArray[np.complex64]:
     """Cholesky factor of the microphones' coherence in an isotropic field, at each FFT bin: (M, M, K)."""
+    hertz, factor = _coarse_coherence(array)
+    bins = np.linspace(0.0, array.sample_rate / 2, n_fft // 2 + 1)
+    fine = np.empty((array.n_mics, array.n_mics, len(bins)), np.complex64)
+    for i, j in product(range(array.n_mics), repeat=2):
+        fine[i, j].real = np.interp(bins, hertz, factor[i, j].real)
+        fine[i, j].imag = np.interp(bins, hertz, factor[i, j].imag)
+    return fine
+
+
+@lru_cache(maxsize=64)
+def _coarse_coherence(array: MicArray) -> tuple[Vector, NDArray[np.complex128]]:
+    """The same at 513 frequencies, and these (Hz)."""
     hertz = np.linspace(0.0, array.sample_rate / 2, 513)
     golden = np.pi * (3 - np.sqrt(5))  # directions spread evenly over the sphere
     k = np.arange(1500)
@@ -198,12 +275,7 @@ def _coherence_factor(array: MicArray, n_fft: int) -> NDArray[np.complex64]:
         field = wave.T @ wave.conj() / len(k)
         field += 1e-4 * np.trace(field).real / array.n_mics * np.eye(array.n_mics)
         factor[..., b] = np.linalg.cholesky(field)
-    bins = np.linspace(0.0, array.sample_rate / 2, n_fft // 2 + 1)
-    fine = np.empty((array.n_mics, array.n_mics, len(bins)), np.complex64)
-    for i, j in product(range(array.n_mics), repeat=2):
-        fine[i, j].real = np.interp(bins, hertz, factor[i, j].real)
-        fine[i, j].imag = np.interp(bins, hertz, factor[i, j].imag)
-    return fine
+    return hertz, factor
 
 
 @lru_cache(maxsize=2)

@@ -192,7 +192,7 @@ class Simulation:
             dry = self._speech(int(speaker), rng)
             path = _path(start, room, placement, preset, self.n_samples, array, rng)
             mixture += _propagate(room, array, placement, dry, path, rng.uniform(*preset.talker), rng)
-            loud, quiet = _activity(dry, float(np.linalg.norm(start)), array, len(frame_ids))
+            loud, quiet = activity(dry, float(np.linalg.norm(start)), array, len(frame_ids))
             walked = path[2 : 2 * len(frame_ids) + 2 : 2]  # the middle of each frame
             positions.append(walked if len(path) > 1 else path.repeat(len(frame_ids), axis=0))
             talking.append(loud)
@@ -226,13 +226,13 @@ class Simulation:
         ambient = diffuse_noise(array, self.n_samples, rng, rng.uniform(*preset.tilt))
         sensor = rng.standard_normal(speech.shape, dtype=np.float32)
         share = np.exp(rng.uniform(*np.log(preset.sensor)))
-        noise = np.sqrt(1 - share) * ambient / _rms(ambient) + np.sqrt(share) * sensor
+        noise = np.sqrt(1 - share) * ambient / rms(ambient) + np.sqrt(share) * sensor
         result = speech + np.sqrt(power * 10 ** (-rng.uniform(*preset.snr) / 10)) * noise
         if rng.random() < preset.interferer:
             where = _somewhere(room, placement, rng)
             dry = fan_sound(self.n_samples, array.sample_rate, rng)
             fan = _propagate(room, array, placement, dry, where[None], 1.0, rng)
-            result += fan / _rms(fan) * np.sqrt(power * 10 ** (-rng.uniform(*preset.interferer_snr) / 10))
+            result += fan / rms(fan) * np.sqrt(power * 10 ** (-rng.uniform(*preset.interferer_snr) / 10))
         return np.asarray(result, np.float32)
 
 
@@ -335,7 +335,7 @@ def _propagate(
     return result
 
 
-def _activity(
+def activity(
     dry: Speech, far: float, array: MicArray, n_frames: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Frames in which a talker surely talks, and in which it surely does not; sound needs time to arrive."""
@@ -357,11 +357,12 @@ def _set_level(
     """Bring frames with speech to a plausible level and round to 16 bits, as a recorder does."""
     windows = np.lib.stride_tricks.sliding_window_view(x, array.frame_length, axis=1)
     frames = windows[:, :: array.frame_length // 2][:, : len(spoken)]
-    loud = _rms(frames[:, spoken] if spoken.any() else frames)
+    loud = rms(frames[:, spoken] if spoken.any() else frames)
     gain = np.exp(rng.uniform(*np.log(preset.level))) / loud
     gain = min(gain, CEILING / float(np.abs(x).max()))
     return np.asarray(np.round(x * (gain * 32768.0)) / 32768.0, np.float32)
 
 
-def _rms(x: Float) -> float:
+def rms(x: Float) -> float:
+    """Root of the mean square over all, never 0."""
     return float(np.sqrt(np.mean(np.square(x, dtype=np.float64)))) + 1e-12

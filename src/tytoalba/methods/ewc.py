@@ -24,7 +24,7 @@ from tytoalba.training import Options, on_device
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from tytoalba.backbone import Mlp
+    from tytoalba.backbone import Mlp, Network
 
 BATCH = 64  # frames a draw of the estimate: smaller is less noisy and slower
 
@@ -50,7 +50,7 @@ class Ewc(FineTune):
         importance = on_device(np.concatenate([self.importance_[n].ravel() for n in names]), self.task.device)
         anchor = flat(self.network_.parameters()).detach()
 
-        def loss(network: Mlp, rows: Tensor) -> Tensor:
+        def loss(network: Network, rows: Tensor) -> Tensor:
             moved = (importance * (flat(network.parameters()) - anchor).square()).sum()
             return plain.loss(network, rows) + self.strength / self.task.n_directions * moved
 

@@ -21,7 +21,7 @@ from tytoalba.training import Options
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from tytoalba.backbone import Mlp
+    from tytoalba.backbone import Mlp, Network
 
 
 class LfL(FineTune):
@@ -37,6 +37,8 @@ class LfL(FineTune):
         """Fine-tune's loss with old columns held, plus the distance of features."""
         import torch
 
+        from tytoalba.backbone import Mlp
+
         if self.network_ is None:
             return super().lesson(network, phase)
         X, Y = self.frames(phase.X, phase.azimuth)
@@ -44,7 +46,8 @@ class LfL(FineTune):
         old = torch.tensor(self.old_columns(phase), device=X.device)
         W_old, b_old = self.network_.output.weight.detach(), self.network_.output.bias.detach()
 
-        def loss(network: Mlp, rows: Tensor) -> Tensor:
+        def loss(network: Network, rows: Tensor) -> Tensor:
+            assert isinstance(network, Mlp)
             Z = network.features(X[rows])
             W = torch.where(old[:, None], W_old, network.output.weight)
             b = torch.where(old, b_old, network.output.bias)

@@ -15,7 +15,7 @@ from tytoalba.srp import lag_matrix
 
 
 class SrpPhatMethod(Method):
-    """The steered response power of the GCC-PHAT features themselves; of several bands the mean of the maps.
+    """The steered response power of the GCC-PHAT features themselves; of several bands their sum by bins.
 
     The features are taken as they are: no scaling, whatever the task says, as it would only shift the map.
     """
@@ -34,7 +34,9 @@ class SrpPhatMethod(Method):
             )
         bands = task.gcc.band_list
         maps = [lag_matrix(replace(task.gcc, bands=b), task.array, task.n_directions) for b in bands]
-        self._matrix = (np.concatenate(maps) / len(bands)).astype(np.float32)  # (n_inputs, n_directions)
+        bins = [stop - start for start, stop in task.gcc.bins]
+        shares = [m * (n / sum(bins)) for m, n in zip(maps, bins, strict=True)]
+        self._matrix = np.concatenate(shares).astype(np.float32)  # (n_inputs, n_directions)
 
     def learn(self, phase: Phase) -> None:
         """Nothing to learn; a phase that does not fit is still refused."""

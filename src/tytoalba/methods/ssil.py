@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from tytoalba.backbone import Mlp
+    from tytoalba.backbone import Mlp, Network
 
 
 class SsIl(Rehearsal):
@@ -69,7 +69,7 @@ class SsIl(Rehearsal):
         if self.network_ is not None and self.seen_.any():
             teacher = in_phase(self.network_.predict(X, "logits") / T)
 
-        def loss(network: Mlp, rows: Tensor) -> Tensor:
+        def loss(network: Network, rows: Tensor) -> Tensor:
             logits = network(X[rows])
             value = -(target[rows] * in_group(logits)).sum() / len(rows)
             if teacher is not None:

@@ -1,34 +1,73 @@
-"""Our own learner: random Fourier features of the GCC-PHAT, integer sums, closed form."""
+"""Our own learner: what the array's prior thinks beside the sound itself, random features, integer sums."""
 
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import encode
-from tytoalba.expansion import RandomFourier
+from tytoalba.angles import N_DIRECTIONS
+from tytoalba.balance import count_directions, frame_weights, prior_correction
+from tytoalba.errors import TytoError
+from tytoalba.expansion import FourierFeatures, RandomFourier
 from tytoalba.head import AnalyticHead
 from tytoalba.methods.checks import blocks, checked_features, checked_phase
-from tytoalba.methods.heads import restored
+from tytoalba.methods.heads import listed, restored
 from tytoalba.methods.method import Memory, Method, Task
+from tytoalba.opinions import known
 from tytoalba.phases import Phase
-from tytoalba.products import quantize_labels
+from tytoalba.prior import Prior, find_prior, scores
+from tytoalba.products import gaussian_labels, quantize_labels
+from tytoalba.ridge import choose_ridge
+from tytoalba.structured import OrthogonalFourier, StructuredFourier
+from tytoalba.symmetry import Symmetry, symmetries
+
+EXPANSIONS: dict[str, type[FourierFeatures]] = {
+    "random": RandomFourier,
+    "orthogonal": OrthogonalFourier,
+    "structured": StructuredFourier,
+}
+START, RUN, TENTH = 0.1, 256, 10
+"""Alpha while there is nothing to choose it by; of the frames, a tenth in runs is held out to choose it."""
+REACH = 5.0
+"""Degrees around a taught direction that count as taught."""
 
 
 class Tyto(Method):
-    """X, scaled frame by frame -> cos(X W / bandwidth + b) -> int8 -> G, Q in int64 -> ridge regression.
+    """Inputs Z -> cos(Z W / bandwidth + b) -> int8 -> G, Q in int64 -> ridge regression.
 
-    No constant is taken from data and every sum is one of integers: what is learned is the same to the bit
-    whatever the order, the phases, the batches or the device.
+    Z is what the prior of the array says (360 logits, standardised with constants from simulations) beside
+    the GCC-PHAT over all bands, scaled frame by frame; without a prior the latter alone. The prior, too, is
+    what ridge regression departs from: scores are w B + H (W_Y - w W_B), where B are the prior's scores,
+    W_Y and W_B regress the labels and B itself, and w falls from 1 to 0 at each direction with the frames
+    taught around it. So before anything is taught it answers as the prior does, and the sums of labels and
+    of the prior's scores stay apart: either can be taken out. No constant is taken from anyone's data and
+    every sum is one of integers: what is learned is the same to the bit whatever the order, phases, batches
+    or device.
 
     n_features: D. bandwidth: of the Gaussian kernel, in units of sqrt(n_inputs), the length of a frame scaled
-    to variance 1. sigma: width of the Gaussian labels in degrees; wider than the task's is better here.
+    to variance 1. sigma: width of the Gaussian labels in degrees.
     alpha: the ridge is alpha D / 2, where D / 2 is the mean of |h|^2 over frames: alpha is the noise variance
     of a label over the prior variance of the score, means the same for any D, and as a prior it does not
     grow with the number of frames (on validation rooms 0.1 was best for 3000 and for 13600 frames alike).
+    "gcv" and "held-out" choose it from the sums alone when scores are asked for (`ridge`); the latter keeps
+    a tenth of the frames, in runs of 256 of each phase, in sums of their own, judges by these, and solves
+    with all (which frames these are depends on the phases; the sum of both does not).
+    prior: "auto" takes the one that comes with the array, if there is one for these features; "none"; or a
+    file. prior_frames: the prior's word at a direction counts as much as that many frames taught within
+    5 degrees of it: w = prior_frames / (prior_frames + n).
+    sound: weight of the GCC-PHAT beside the prior's logits.
+    answers: directions that may be found: "taught" ones, as class-incremental learning has it, or "anywhere".
+    expansion: "random", "orthogonal" or "structured". balance: strength of the correction of scores for
+    directions that were taught more often than others. cap: largest integer weight of frames from rarer
+    directions of a phase; 1 is no weighting. simulated: how often each of the simulated frames that come
+    with the prior counts beside what is taught, with what the prior says of it, so that a lesson at one
+    direction does not change the others; their sums are kept apart and are not part of the memory.
+    views: from how many sides each frame is looked at, where the array is symmetric (`symmetry`): each is
+    learned for its mirrored or turned place too, and questions are asked from every side and averaged.
+    learns: False is what the prior alone can do.
     """
 
     def __init__(
@@ -37,53 +76,221 @@ class Tyto(Method):
         *,
         n_features: int = 5000,
         bandwidth: float = 1.5,
-        alpha: float = 0.1,
-        sigma: float = 14.0,
+        alpha: float | Literal["gcv", "held-out"] = 0.3,
+        sigma: float = 8.0,
+        prior: str = "auto",
+        prior_frames: float = 200.0,
+        sound: float = 1.0,
+        answers: Literal["taught", "anywhere"] = "taught",
+        expansion: str = "random",
+        balance: float = 0.0,
+        cap: int = 1,
+        simulated: int = 3,
+        views: int = 2,
+        learns: bool = True,
     ) -> None:
         super().__init__(task)
+        if expansion not in EXPANSIONS or answers not in ("taught", "anywhere"):
+            raise TytoError(
+                f"expansion must be one of {', '.join(EXPANSIONS)} and answers 'taught' or 'anywhere', "
+                f"got {expansion!r} and {answers!r}"
+            )
+        if not prior_frames >= 0 or not sound >= 0 or min(cap, views) < 1 or simulated < 0:
+            raise TytoError(
+                f"prior_frames, sound and simulated must be at least 0, cap and views at least 1, "
+                f"got {prior_frames}, {sound}, {simulated}, {cap} and {views}"
+            )
+        if not 0 < sigma < np.inf:
+            raise TytoError(f"sigma must be positive degrees, got {sigma}")
+        if isinstance(alpha, str) and alpha not in ("gcv", "held-out"):
+            raise TytoError(f"alpha must be a number, 'gcv' or 'held-out', got {alpha!r}")
         self.n_features, self.bandwidth, self.alpha, self.sigma = n_features, bandwidth, alpha, sigma
+        self.sound, self.answers, self.expansion = sound, answers, expansion
+        self.balance, self.cap, self.learns = balance, cap, learns
+        self.simulated = simulated
+        self._views = _views_of(task)[:views]
+        self.prior = _prior_of(task, prior)
+        self.prior_frames = prior_frames if self.prior else 0.0
         self._expansion = self._draw(task.seed)
         device = None if task.device == "cpu" else task.device  # on a CPU numpy will do: no need for torch
-        ridge = alpha * n_features / 2
-        self._head = AnalyticHead(n_features, task.n_directions, ridge, exact=True, device=device)
+        n_outputs = task.n_directions * (2 if self.prior_frames else 1)
+        ridge = (START if isinstance(alpha, str) else alpha) * n_features / 2
+        self._head = AnalyticHead(n_features, n_outputs, ridge, exact=True, device=device)
+        self._held = copy(self._head) if alpha == "held-out" else None
+        self._sizes = n_features, n_outputs
+        self._solved: AnalyticHead | None = None
+        self._from_simulation: AnalyticHead | None = None
+        self._counts = np.zeros(task.n_directions, np.int64)
 
     def learn(self, phase: Phase) -> None:
         """Add the frames to the sums."""
         X, azimuth, _ = checked_phase(self.task, phase)
-        head = copy(self._head)  # its sums are replaced, never changed: an error leaves ours as they were
-        for rows in blocks(len(X)):
-            Y = encode(azimuth[rows], self.sigma, self.task.n_directions)
-            head.learn(self._codes(X[rows]), quantize_labels(Y))
-        self._head = head
+        if not self.learns:
+            return
+        # the sums of a head are replaced, never changed: an error leaves ours as they were
+        head, held = copy(self._head), copy(self._held)
+        counts = count_directions(azimuth, self.task.n_directions)
+        times = frame_weights(azimuth, counts, self.cap) if self.cap > 1 else np.ones(len(X), np.int64)
+        apart = np.arange(len(X)) // RUN % TENTH == TENTH - 1
+        for weight in np.unique(times):
+            for own in (head, held):
+                if own is None:
+                    continue
+                here = apart if own is held else ~apart | (held is None)
+                for rows in blocks(len(chosen := np.flatnonzero((times == weight) & here))):
+                    some = chosen[rows]
+                    for view, order in self._views:
+                        H, B = self._codes(X[some][:, order])
+                        Y = self._labels(self._beside(view.azimuth(azimuth[some])), B)
+                        own.learn(H, Y, times=int(weight))
+        self._head, self._held, self._counts, self._solved = head, held, self._counts + counts, None
 
     def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Predicted labels (n_frames, n_directions)."""
+        """Predicted labels (n_frames, n_directions); below -1 where nothing was taught and none is wanted."""
         X = checked_features(self.task, X)
-        scores = np.empty((len(X), self.task.n_directions), np.float32)
+        n = self.task.n_directions
+        result = np.zeros((len(X), n), np.float32)
+        head, weight = self._solver(), self._prior_weight()
         for rows in blocks(len(X)):
-            H = self._codes(X[rows])
-            predicted = self._head.scores(H)
-            scores[rows] = predicted if self._head.device is None else predicted.cpu().numpy()
-        return scores
+            for view, order in self._views:
+                H, B = self._codes(X[rows][:, order])
+                found = self._here(head.scores(H))
+                result[rows] += view.back(found[:, :n]) / len(self._views)
+                if B is not None:
+                    result[rows] += weight * view.back(self._here(B) - found[:, n:]) / len(self._views)
+        if self.balance:
+            result *= prior_correction(self._counts, self.sigma, self.balance).astype(np.float32)
+        if self.answers == "taught" and self.prior_frames and self._counts.any():
+            taught = known(np.arange(n)[:, None] * (360.0 / n), self._counts, REACH)[:, 0]
+            result[:, ~taught] -= 4.0
+        return result
 
     def memory(self) -> Memory:
-        """The sums, and the seed of the random features."""
-        return self._head.memory() | {"seed": np.array(self._expansion.seed, np.int64)}
+        """The sums, how often each direction was taught, seed of the random features, digest of the prior."""
+        kept: Memory = {"counts": self._counts.copy(), "seed": np.array(self._expansion.seed, np.int64)}
+        if self.prior:
+            kept["prior"] = self.prior.digest.copy()
+        return self._head.memory() | kept | (listed(self._held, "held.") if self._held else {})
 
     def restore(self, memory: Memory) -> None:
         """Take over the sums and the random features they belong to."""
+        if self.prior and not np.array_equal(memory.get("prior", ()), self.prior.digest):
+            raise TytoError(
+                "this memory was learned behind another prior, or behind none: its sums mean others"
+            )
         head, expansion = restored(self._head, memory), self._draw(int(memory["seed"]))
-        self._head, self._expansion = head, expansion
+        held = restored(self._held, memory, "held.") if self._held else None
+        counts = np.array(memory["counts"])
+        if counts.shape != self._counts.shape or counts.dtype != np.int64 or (counts < 0).any():
+            raise TytoError(f"memory 'counts' must be {self.task.n_directions} whole numbers from 0")
+        self._head, self._held, self._expansion, self._counts = head, held, expansion, counts
+        self._solved = self._from_simulation = None
 
-    def _draw(self, seed: int) -> RandomFourier:
-        n_inputs = self.task.n_inputs
-        return RandomFourier(n_inputs, self.n_features, self.bandwidth * float(np.sqrt(n_inputs)), seed)
+    def _solver(self) -> AnalyticHead:
+        """All sums, those of simulated frames too, with the ridge that is fixed or that they speak for."""
+        if self._solved is None:
+            held = self._held if self._held and self._held.n else None
+            beside = [head for head in (held, self._simulation()) if head]
+            ridge = self._head.ridge
+            if isinstance(self.alpha, str) and self._head.n:
+                ridge = choose_ridge(self._head, held)
+            self._solved = copy(self._head)
+            for head in beside:
+                self._solved.merge(head)
+            self._solved.ridge = ridge
+        return self._solved
 
-    def _codes(self, X: NDArray[np.float32]) -> Any:
-        """Features H (n_frames, n_features) as int8, where the head is."""
-        scaled = self.task.scale(X)
+    def _simulation(self) -> AnalyticHead | None:
+        """Sums of the simulated frames that come with the prior; None where there is nothing to learn."""
+        if self.prior is None or not (self.prior.frames and self.simulated and self.learns):
+            return None
+        if self._from_simulation is None:
+            logits, sound = (self._beside(values) for values in self.prior.simulated_frames())
+            head = AnalyticHead(*self._sizes, exact=True, device=self._head.device)
+            B = quantize_labels(scores(logits))
+            Y = _joined([B, B]) if self.prior_frames else B  # the prior's word shall stay as it is
+            head.learn(self._expand(logits, sound), Y, times=self.simulated)
+            self._from_simulation = head
+        return self._from_simulation
+
+    def _prior_weight(self) -> NDArray[np.float64]:
+        """How much the prior still counts at each direction, (n_directions,)."""
+        reach = round(REACH * self.task.n_directions / 360.0)
+        taught = np.sum([np.roll(self._counts, k) for k in range(-reach, reach + 1)], axis=0)
+        with np.errstate(invalid="ignore"):  # for ever: infinity over infinity
+            weight = self.prior_frames / np.maximum(self.prior_frames + taught, 1e-9)
+        return np.asarray(np.nan_to_num(weight, nan=1.0))
+
+    def _draw(self, seed: int) -> FourierFeatures:
+        n = self.task.n_inputs
+        if self.prior:
+            n = self.task.n_directions + (self._n_sound if self.sound else 0)
+        return EXPANSIONS[self.expansion](n, self.n_features, self.bandwidth * float(np.sqrt(n)), seed)
+
+    @property
+    def _n_sound(self) -> int:
+        assert self.prior
+        return len(self.prior.gcc.pairs) * self.prior.gcc.n_lags
+
+    def _codes(self, X: NDArray[np.float32]) -> tuple[Any, Any]:
+        """Features H (n_frames, n_features) as int8 and the prior's scores, where the head is.
+
+        The scores are None where they do not count.
+        """
+        if self.prior is None:
+            return self._expansion.codes(self._beside(self.task.scale(X))), None
+        x = self._beside(X)
+        logits = self.prior.logits(x)
+        H = self._expand(logits, self.prior.sound(x) if self.sound else None)
+        return H, scores(logits) if self.prior_frames else None
+
+    def _expand(self, logits: Any, sound: Any) -> Any:
+        assert self.prior
+        Z = self.prior.standardised(logits)
+        return self._expansion.codes(_joined([Z, sound * self.sound]) if self.sound else Z)
+
+    def _labels(self, azimuth: Any, B: Any) -> Any:
+        """Gaussian labels, and the prior's scores beside them where they count, as int8."""
+        Y = gaussian_labels(azimuth, self.sigma, self.task.n_directions)
+        return _joined([Y, quantize_labels(B)]) if self.prior_frames else Y
+
+    def _beside(self, values: NDArray[Any]) -> Any:
+        """An array where the head is."""
         if self._head.device is None:
-            return self._expansion.codes(scaled)
+            return values
         import torch
 
-        return self._expansion.codes(torch.tensor(scaled, device=self._head.device))
+        return torch.tensor(values, device=self._head.device)
+
+    def _here(self, values: Any) -> NDArray[Any]:
+        """An array from where the head is."""
+        return np.asarray(values if self._head.device is None else values.cpu().numpy())
+
+
+def _views_of(task: Task) -> list[tuple[Symmetry, Any]]:
+    """The symmetries of the array, and the order that features come to by each; the plain view first."""
+    if task.array is None or task.gcc is None or task.gcc.n_features != task.n_inputs:
+        return [(Symmetry((), False, 0), slice(None))]
+    found = symmetries(task.array) if task.n_directions == N_DIRECTIONS else ()
+    return [(Symmetry((), False, 0), slice(None)), *((s, s.order(task.gcc)) for s in found[1:])]
+
+
+def _joined(columns: list[Any]) -> Any:
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns, axis=1)
+    import torch
+
+    return torch.cat(columns, dim=1)
+
+
+def _prior_of(task: Task, name: str) -> Prior | None:
+    if name == "none" or (name == "auto" and (task.array is None or task.gcc is None)):
+        return None
+    prior = find_prior(task.array) if name == "auto" and task.array else Prior.load(name)
+    fits = prior and prior.gcc == task.gcc and task.n_directions == prior.n_directions
+    if not fits and name != "auto":
+        raise TytoError(
+            f"the prior {name} does not fit these features: it takes GCC-PHAT of "
+            f"{prior.array.name if prior else 'another array'} in the bands of `prior_gcc`"
+        )
+    return prior if fits else None

@@ -1,0 +1,435 @@
+"""What an array is known to hear before anyone has used it: a network that saw simulations only.
+
+A prior gives logits of 360 azimuths, a confidence, and the constants that bring features to one scale. It
+is a small file (safetensors, weights of 16 bits), works without torch, and its answers are the same to the
+bit whatever the batch, BLAS, number of threads or device: inputs, weights and activations are rounded to
+powers of two and every sum is one of integers below 2^53, exact in float64. So what a learner behind it
+was taught can be taken away exactly.
+
+    GCC of each band and pair (X) -> steered maps -> cells of 3 degrees -> `enter`
+    -> blocks: neighbours along the circle, mean and maximum over it -> `leave` -> 360 logits
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.angles import N_DIRECTIONS
+from tytoalba.errors import DataError, TytoError
+from tytoalba.files import written_whole
+from tytoalba.gcc import Band, GccPhat
+from tytoalba.geometry import MicArray
+from tytoalba.opinions import Blend
+from tytoalba.srp import lag_matrix
+
+Array = Any
+"""A numpy array or a torch tensor; torch is imported only where a tensor came in."""
+Shape = dict[str, NDArray[np.float64]]
+
+PRIOR_BANDS: tuple[Band, ...] = ((100.0, 1000.0), (1000.0, 2000.0), (2000.0, 4000.0), (4000.0, 8000.0))
+"""Hz; a band's GCC-PHAT says how far it can be trusted, their sum does not."""
+CELLS, UNFOLD = 120, 3
+DILATIONS = (1, 2, 4, 8)
+TAPS = (-2, -1, 0, 1, 2)
+STEERED_GAIN = 8.0
+"""Maps of real rooms are around 0.1: brought to the scale of the weights."""
+INPUT_GRID, MATRIX_GRID, GRID, SOUND_GRID = 2.0**14, 2.0**12, 2.0**10, 2.0**12
+"""Steps of features, of the steering matrix, of everything between layers, and in `sound`: 1/grid."""
+LARGEST = 2.0**11
+"""Activations are cut there: 21 bits with the grid, 15 of a weight and 10 of the terms of a sum make 46."""
+FRAME_GRID = {"logits": 8.0, "sound": 16.0}
+"""Steps of the simulated frames that a prior keeps, as int8: 1/step."""
+BLOCK = 64
+TOP = 12.0
+"""Logits are cut at +-TOP before they become scores."""
+FORMAT, VERSION = "tytoalba-prior", 1
+
+
+class PriorError(TytoError):
+    """A file that holds no usable prior, or a prior of another array."""
+
+
+def prior_gcc(array: MicArray) -> GccPhat:
+    """The features that priors of an array look at."""
+    bands = tuple(band for band in PRIOR_BANDS if band[0] < array.sample_rate / 2)
+    return GccPhat.for_array(array, array.frame_length, bands)
+
+
+def steering_matrix(array: MicArray, gcc: GccPhat) -> NDArray[np.float64]:
+    """GCC-PHAT of each band and pair to what it says of each azimuth: (n_bands x n_pairs, n_lags, 360)."""
+    bands = [lag_matrix(replace(gcc, bands=band), array, ridge=1e-3) for band in gcc.band_list]
+    steered = np.stack(bands).reshape(-1, gcc.n_lags, N_DIRECTIONS) * array.n_pairs
+    return np.asarray(np.round(steered * MATRIX_GRID) / MATRIX_GRID)
+
+
+def shifts(dilation: int) -> list[int]:
+    """By how many cells the neighbours of a block are rolled."""
+    return [dilation * tap for tap in TAPS]
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A prior of an array.
+
+    weights: of the network, int16. steps: what one step of each is worth, a power of two.
+    about: how it was made. constants: mean and spread of the logits in simulations; calibration.
+    frames: some simulated frames, as rounded logits and sound, so that a learner that is taught one direction
+    still knows what the prior says of the others: `simulated_frames`.
+    """
+
+    array: MicArray
+    gcc: GccPhat
+    weights: dict[str, NDArray[np.int16]]
+    steps: dict[str, float]
+    about: dict[str, Any] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    frames: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def quantised(cls, array: MicArray, gcc: GccPhat, weights: Shape, **more: dict[str, Any]) -> Prior:
+        """A prior of real weights: each array gets the finest step of a power of two that 16 bits allow."""
+        steps = {name: _step(values) for name, values in weights.items()}
+        rounded = {name: np.rint(values / steps[name]).astype(np.int16) for name, values in weights.items()}
+        return cls(array, gcc, rounded, steps, **more)
+
+    def __post_init__(self) -> None:
+        wanted = _layout(len(self.gcc.band_list) * len(self.gcc.pairs), self.width)
+        found = {name: values.shape for name, values in self.weights.items()}
+        if found != wanted or self.steps.keys() != wanted.keys():
+            raise PriorError("the weights of this prior do not fit each other: it is damaged")
+        _check_constants(self.constants)
+        if self.frames:
+            n = len(self.frames.get("logits", ()))
+            kept = {name: (values.dtype.str, *values.shape) for name, values in self.frames.items()}
+            n_sound = len(self.gcc.pairs) * self.gcc.n_lags
+            expected = {"logits": ("|i1", n, N_DIRECTIONS), "sound": ("|i1", n, n_sound)}
+            if kept != expected:
+                raise PriorError("the simulated frames of this prior do not fit it: it is damaged")
+
+    @property
+    def width(self) -> int:
+        """Channels of the network."""
+        return int(self.weights["leave"].shape[0]) if "leave" in self.weights else 0
+
+    @property
+    def n_directions(self) -> int:
+        """Azimuths that it scores."""
+        return N_DIRECTIONS
+
+    @property
+    def n_weights(self) -> int:
+        """How many numbers the network has."""
+        return sum(values.size for values in self.weights.values())
+
+    @cached_property
+    def _places(self) -> dict[str, dict[str, Array]]:
+        real = {name: values.astype(np.float64) * self.steps[name] for name, values in self.weights.items()}
+        real |= {"matrix": steering_matrix(self.array, self.gcc)}
+        for name in ("logit_mean", "logit_spread"):
+            real[name] = np.array(self.constants.get(name, [0.0 if "mean" in name else 1.0]), np.float64)
+        for name in ("place", "level", *(n for n in real if n.startswith(("offset", "bias")))):
+            real[name] = np.rint(real[name] * GRID) / GRID
+        return {"numpy": real}
+
+    def _beside(self, X: Array) -> dict[str, Array]:
+        place = "numpy" if isinstance(X, np.ndarray) else str(X.device)
+        if place not in self._places:
+            import torch
+
+            self._places[place] = {k: torch.tensor(v, device=place) for k, v in self._places["numpy"].items()}
+        return self._places[place]
+
+    def logits(self, X: Array) -> Array:
+        """Logits (n_frames, 360) on a grid of 1/1024, float32, of GCC-PHAT X (n_frames, n_features)."""
+        X = self._flat(X)
+        here, n = self._beside(X), len(X)
+        if isinstance(X, np.ndarray):
+            parts = [self._forward(X[i : i + BLOCK], here) for i in range(0, n, BLOCK)]
+            return np.concatenate(parts) if parts else np.empty((0, N_DIRECTIONS), np.float32)
+        import torch
+
+        parts = [self._forward(part, here) for part in torch.split(X, 16 * BLOCK)]
+        return torch.cat(parts) if n else X.new_empty(0, N_DIRECTIONS)
+
+    def standardised(self, logits: Array) -> Array:
+        """Logits less their mean in simulations, over their spread there."""
+        here = self._beside(logits)
+        return (logits - here["logit_mean"]) / here["logit_spread"]
+
+    def sound(self, X: Array) -> Array:
+        """GCC-PHAT over all bands, each frame scaled to mean 0 and variance 1: the same bits everywhere.
+
+        The values are rounded to a grid, so that their sums and those of their squares are exact.
+        """
+        values = full_band(self.gcc, (_double(self._flat(X)) * SOUND_GRID).round())
+        n = values.shape[1]
+        total = values.sum(1)[:, None]
+        spread = _root((n * (values * values).sum(1)[:, None] - total * total).clip(1.0))
+        return (n * values - total) / spread
+
+    @cached_property
+    def digest(self) -> NDArray[np.uint8]:
+        """SHA-256 of the network, (32,): what a learner behind it must not change."""
+        found = hashlib.sha256(json.dumps(self.steps, sort_keys=True).encode())
+        for name in sorted(self.weights):
+            found.update(np.ascontiguousarray(self.weights[name]).tobytes())
+        return np.frombuffer(found.digest(), np.uint8)
+
+    def _flat(self, X: Array) -> Array:
+        """Frames as (n_frames, n_features); refused where they are of other features."""
+        n, expected = len(X), self.gcc.n_features
+        values = int(np.prod(X.shape[1:]))
+        if values != expected:
+            raise PriorError(
+                f"this prior of {self.array.name} takes {expected} values a frame, got {values}; "
+                "compute them with `prior_gcc(array)`"
+            )
+        return X.reshape(n, expected)
+
+    def with_frames(self, X: NDArray[np.float32]) -> Prior:
+        """The prior with simulated frames (n_frames, n_features) to keep."""
+        kept = {
+            "logits": np.rint(self.logits(X) * FRAME_GRID["logits"]).clip(-127, 127).astype(np.int8),
+            "sound": np.rint(self.sound(X) * FRAME_GRID["sound"]).clip(-127, 127).astype(np.int8),
+        }
+        return replace(self, frames=kept)
+
+    def simulated_frames(self) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Logits (n, 360) and sound (n, n_pairs x n_lags) of the frames it keeps."""
+        if not self.frames:
+            raise PriorError(f"this prior of {self.array.name} keeps no simulated frames")
+        logits, sound = (self.frames[name] / step for name, step in FRAME_GRID.items())
+        return logits.astype(np.float32), sound
+
+    def maps(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
+        """SRP-PHAT maps (n_frames, 360), float32, from the same features: the mean over bins and pairs."""
+        n_lags = self.gcc.n_lags
+        bins = np.array([stop - start for start, stop in self.gcc.bins], np.float64)
+        share = np.repeat(bins / bins.sum() / len(self.gcc.pairs), len(self.gcc.pairs) * n_lags)
+        matrix = (self._places["numpy"]["matrix"].reshape(-1, N_DIRECTIONS) * share[:, None]).astype(
+            np.float32
+        )
+        maps: NDArray[np.float32] = (self._flat(np.asarray(X, np.float32))[:, None] @ matrix)[:, 0]
+        return maps
+
+    def _forward(self, X: Array, w: dict[str, Array]) -> Array:
+        numpy = isinstance(X, np.ndarray)
+        rolled, joined = _movers(numpy)
+        n_maps, n_lags, _ = w["matrix"].shape
+        x = (_double(X).reshape(-1, n_maps, 1, n_lags) * INPUT_GRID).round() / INPUT_GRID
+        maps = _on_grid((x @ w["matrix"])[:, :, 0] * STEERED_GAIN)  # (F, n_maps, 360)
+        cells = maps.reshape(-1, n_maps, CELLS, UNFOLD)
+        cells = np.moveaxis(cells, 1, 2) if numpy else cells.transpose(1, 2)
+        cells = cells.reshape(len(x), CELLS, n_maps * UNFOLD)
+        Z = _on_grid((cells @ w["enter"] + w["place"]).clip(0, LARGEST))
+        for k, dilation in enumerate(DILATIONS):
+            beside = joined([rolled(Z, shift) for shift in shifts(dilation)], -1)
+            overall = joined([_on_grid(Z.sum(1) / CELLS), Z.max(1) if numpy else Z.amax(1)], -1)
+            inner = beside @ w[f"near{k}"] + (overall @ w[f"around{k}"])[:, None] + w[f"offset{k}"]
+            inner = _on_grid(inner.clip(0, LARGEST))
+            Z = _on_grid((Z + inner @ w[f"mix{k}"] + w[f"bias{k}"]).clip(-LARGEST, LARGEST))
+        logits = _on_grid(Z.clip(0, LARGEST) @ w["leave"] + w["level"]).reshape(len(x), N_DIRECTIONS)
+        return logits.astype(np.float32) if numpy else logits.float()
+
+    def blend(self, n_sources: int) -> Blend:
+        """The prior and SRP-PHAT as one, by calibrated confidence, for 1 or 2 sources."""
+        try:
+            return Blend.from_dict(self.constants["blends"][str(n_sources)])
+        except LookupError:
+            raise PriorError(f"this prior of {self.array.name} was not calibrated") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the prior as safetensors, whole or not at all."""
+        from safetensors.numpy import save_file
+
+        told = {
+            "format": FORMAT,
+            "version": VERSION,
+            "array": self.array.to_toml(),
+            "steps": self.steps,
+            "about": self.about,
+            "constants": self.constants,
+        }
+        with written_whole(path) as temporary:
+            kept = {f"frames.{name}": values for name, values in self.frames.items()}
+            save_file(self.weights | kept, temporary, {"tytoalba": json.dumps(told)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Prior:
+        """Read a prior; a file that is damaged, foreign or of another version is refused."""
+        from safetensors import SafetensorError, safe_open
+
+        unreadable = (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError)
+        if not Path(path).is_file():
+            raise PriorError(f"no such file: {path}; `tyto prior ARRAY` makes a prior")
+        try:
+            with safe_open(str(path), framework="numpy") as file:
+                told = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
+                if not isinstance(told, dict) or told.get("format") != FORMAT:
+                    raise PriorError(f"{path} holds no prior; `tyto prior ARRAY` makes one")
+                if told.get("version") != VERSION:
+                    raise PriorError(
+                        f"{path} has version {told.get('version')}; this program reads {VERSION}"
+                    )
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
+            frames = {k.removeprefix("frames."): v for k, v in arrays.items() if k.startswith("frames.")}
+            weights = {k: v for k, v in arrays.items() if not k.startswith("frames.")}
+            if any(values.dtype != np.int16 for values in weights.values()):
+                raise PriorError(f"{path}: weights must be int16; it was altered")
+            steps = {name: float(value) for name, value in told["steps"].items()}
+            if not all(0 < step <= 1 and np.log2(step) % 1 == 0 for step in steps.values()):
+                raise PriorError(f"{path}: the steps of weights must be powers of two; it was altered")
+            array = MicArray.from_toml(told["array"], str(path))
+            return cls(array, prior_gcc(array), weights, steps, told["about"], told["constants"], frames)
+        except PriorError:
+            raise
+        except (*unreadable, OverflowError, RecursionError) as error:
+            raise PriorError(f"{path} is damaged or no prior: {error}") from error
+
+
+def full_band(gcc: GccPhat, X: Array) -> Array:
+    """GCC-PHAT over all bands together, (n_frames, n_pairs x n_lags), of that of each; whole if they are.
+
+    Bands count by their bins, in whole multiples of the narrowest: the result is the sum over that many.
+    """
+    bins = [stop - start for start, stop in gcc.bins]
+    bands = X.reshape(len(X), len(bins), len(gcc.pairs) * gcc.n_lags)
+    total = bands[:, 0] * round(bins[0] / min(bins))
+    for b in range(1, len(bins)):
+        total = total + bands[:, b] * round(bins[b] / min(bins))
+    return total
+
+
+def scores(logits: Array) -> Array:
+    """Scores in 0..1 of logits on their grid, float32, looked up: the same bits everywhere."""
+    steps = (logits * GRID).clip(-TOP * GRID, TOP * GRID) + TOP * GRID
+    if isinstance(logits, np.ndarray):
+        return _SIGMOID[steps.astype(np.int64)]
+    import torch
+
+    return torch.tensor(_SIGMOID, device=logits.device)[steps.long()]
+
+
+def shipped_priors() -> dict[str, Path]:
+    """The priors that come with tytoalba, by name of their array."""
+    folder = Path(str(resources.files("tytoalba") / "priors"))
+    return {path.stem: path for path in sorted(folder.glob("*.safetensors"))}
+
+
+def find_prior(array: MicArray) -> Prior | None:
+    """The prior of an array that `tyto prior` made, or the one that comes with it; None if there is none."""
+    for path in [*sorted(prior_folder().glob("*.safetensors")), *shipped_priors().values()]:
+        prior = _load_once(path, path.stat().st_mtime_ns)
+        if same_ears(prior.array, array):
+            return prior
+    return None
+
+
+def prior_folder() -> Path:
+    """Where `tyto prior` puts what it made: TYTO_PRIORS, or the user's data folder."""
+    told = os.environ.get("TYTO_PRIORS")
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(told) if told else Path(data) / "tytoalba" / "priors"
+
+
+@lru_cache(maxsize=8)
+def _load_once(path: Path, _changed: int) -> Prior:
+    return Prior.load(path)
+
+
+def same_ears(a: MicArray, b: MicArray) -> bool:
+    """Whether a prior of one array serves the other: microphones, sample rate and mounting agree."""
+    return (
+        a.sample_rate == b.sample_rate
+        and a.coordinates.shape == b.coordinates.shape
+        and bool(np.allclose(a.coordinates, b.coordinates, atol=2e-4))
+    )
+
+
+def _movers(numpy: bool) -> tuple[Callable[[Array, int], Array], Callable[[list[Array], int], Array]]:
+    """How arrays are rolled along their second axis and joined, in numpy or in torch."""
+    if numpy:
+        return lambda Z, shift: np.roll(Z, shift, 1), np.concatenate
+    import torch
+
+    return lambda Z, shift: torch.roll(Z, shift, 1), torch.cat
+
+
+def _double(X: Array) -> Array:
+    return X.astype(np.float64) if isinstance(X, np.ndarray) else X.double()
+
+
+def _root(squares: Array) -> Array:
+    """Whole square roots of whole numbers: no root lies near enough to a half for the last bit to matter.
+
+    (torch's square root of a double is not always the correctly rounded one.)
+    """
+    return (np.sqrt(squares) if isinstance(squares, np.ndarray) else squares.sqrt()).round()
+
+
+def _on_grid(values: Array) -> Array:
+    return (values * GRID).round() / GRID
+
+
+def _check_constants(constants: Any) -> None:
+    """Refuse constants that no prior has; those of a file may have been altered."""
+    damaged = PriorError("the constants of this prior are damaged or were altered")
+    if not isinstance(constants, dict):
+        raise damaged
+    for name in ("logit_mean", "logit_spread"):
+        try:
+            values = np.array(constants.get(name, [1.0] * N_DIRECTIONS), np.float64)
+        except (TypeError, ValueError):
+            raise damaged from None
+        wrong = values.shape != (N_DIRECTIONS,) or not np.isfinite(values).all()
+        if wrong or (name == "logit_spread" and not (values > 0).all()):
+            raise damaged
+    blends = constants.get("blends", {})
+    if not isinstance(blends, dict):
+        raise damaged
+    try:
+        for blend in blends.values():
+            Blend.from_dict(blend)
+    except DataError:
+        raise damaged from None
+
+
+def _step(values: NDArray[np.float64]) -> float:
+    """The finest power of two of which 2^15 - 1 steps reach every value; at most 1."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not np.isfinite(largest) or largest >= 2**10:
+        raise PriorError("a weight of the network is not finite or far too large: training went wrong")
+    return float(2.0 ** np.ceil(np.log2(max(largest, 2.0**-10) / (2**15 - 1))))
+
+
+def _layout(n_maps: int, width: int) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {"enter": (n_maps * UNFOLD, width), "place": (CELLS, width)}
+    for k in range(len(DILATIONS)):
+        shapes |= {
+            f"near{k}": (len(TAPS) * width, width),
+            f"around{k}": (2 * width, width),
+            f"offset{k}": (width,),
+            f"mix{k}": (width, width),
+            f"bias{k}": (width,),
+        }
+    return shapes | {"leave": (width, UNFOLD), "level": (CELLS, UNFOLD)}
+
+
+def _sigmoid_table() -> NDArray[np.float32]:
+    logit = np.arange(-TOP * GRID, TOP * GRID + 1) / GRID
+    return np.round(2.0**16 / (1.0 + np.exp(-logit))).astype(np.float32) / np.float32(2.0**16)
+
+
+_SIGMOID = _sigmoid_table()
+"""On a grid of 2^-16: an exponential that differs in its last bit gives the same."""

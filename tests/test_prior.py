@@ -1,0 +1,622 @@
+"""Priors: the same bits everywhere, the network that they were made of, and files that are refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from tytoalba.angles import decode, distance, encode
+from tytoalba.gcc import GccPhat
+from tytoalba.geometry import MicArray, load_array
+from tytoalba.prior import (
+    FRAME_GRID,
+    GRID,
+    TOP,
+    Prior,
+    PriorError,
+    find_prior,
+    full_band,
+    prior_folder,
+    prior_gcc,
+    same_ears,
+    scores,
+    shipped_priors,
+    steering_matrix,
+)
+from tytoalba.products import gaussian_labels, quantize_labels
+from tytoalba.srp import SrpPhat
+
+torch = pytest.importorskip("torch")
+MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)
+"""Mounted as no array that a prior is shipped for."""
+GCC = prior_gcc(MINE)
+quick = settings(max_examples=25, deadline=None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads that wait for each other take ten times as long on arrays this small."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def plane_waves(array: MicArray, azimuth: Any, noise: float = 0.0) -> NDArray[np.float64]:
+    """Frames (n_frames, n_mics, n_samples) of white plane waves, and noise of each microphone's own."""
+    rng = np.random.default_rng(3)
+    n = array.frame_length
+    hertz = np.fft.rfftfreq(n, 1 / array.sample_rate)
+    sound = np.fft.rfft(rng.standard_normal((len(azimuth), 1, n)), axis=-1)
+    delay = array.arrival_times(np.asarray(azimuth, float))[..., None]  # (F, M, 1)
+    heard = np.fft.irfft(sound * np.exp(-2j * np.pi * hertz * delay), n, axis=-1)
+    return np.asarray(heard + noise * rng.standard_normal(heard.shape))
+
+
+def trained_like(width: int = 5, seed: int = 0) -> Any:
+    """A network whose normalisation is not the identity, without the time that training takes."""
+    from tytoalba.backbone import BatchNorm
+    from tytoalba.steered import Steered
+
+    network = Steered(steering_matrix(MINE, GCC), width=width, seed=seed)
+    chance = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, value in network.named_parameters():
+            if name in ("place", "level") or name.startswith("bias"):
+                value.add_(torch.empty(value.shape).uniform_(-0.5, 0.5, generator=chance))
+        for norm in network.norms:
+            assert isinstance(norm, BatchNorm)
+            norm.weight.uniform_(0.5, 1.5, generator=chance)
+            norm.bias.uniform_(-0.5, 0.5, generator=chance)
+            norm.running_mean.uniform_(-0.5, 0.5, generator=chance)
+            norm.running_var.uniform_(0.5, 2.0, generator=chance)
+    return network.eval()
+
+
+@pytest.fixture(scope="module", name="X")
+def heard() -> NDArray[np.float32]:
+    """Features of waves from all around, some hardly to be heard, and of silence."""
+    loud, faint = (plane_waves(MINE, np.arange(0, 360, 9.0), noise) for noise in (0.3, 5.0))
+    frames = np.concatenate([loud, faint, np.zeros_like(loud[:1])])
+    return np.asarray(GCC(frames), np.float32).reshape(len(frames), -1)
+
+
+@pytest.fixture(scope="module")
+def prior(X: NDArray[np.float32]) -> Prior:
+    made = Prior.quantised(MINE, GCC, trained_like().folded(), about={"n_frames": 1})
+    logits = made.logits(X)
+    told = {"logit_mean": logits.mean(axis=0).tolist(), "logit_spread": (1.0 + logits.std(axis=0)).tolist()}
+    return replace(made.with_frames(X[:20]), constants=told)
+
+
+# ---- the network and its rounded weights
+
+
+@pytest.mark.parametrize(("width", "seed"), [(3, 0), (8, 1)])
+def test_the_prior_says_what_its_network_says(width: int, seed: int, X: NDArray[np.float32]) -> None:
+    network = trained_like(width, seed)
+    made = Prior.quantised(MINE, GCC, network.folded())
+    expected = network.predict(torch.tensor(X), "logits").numpy()
+    assert expected.std() > 0.1
+    assert np.abs(made.logits(X) - expected).max() < 0.005  # some steps of 1/1024
+    assert made.width == width
+    assert made.n_weights == sum(value.size for value in network.folded().values())
+
+
+def test_weights_are_as_fine_as_16_bits_allow() -> None:
+    weights = trained_like().folded()
+    made = Prior.quantised(MINE, GCC, weights)
+    for name, real in weights.items():
+        step = made.steps[name]
+        assert np.log2(step) == round(np.log2(step))
+        assert np.abs(made.weights[name] * step - real).max() <= step / 2
+        assert np.abs(real).max() / (step / 2) > 2**15 - 1  # half the step would not reach
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 2.0**10])
+def test_weights_that_training_ruined_are_refused(wrong: float) -> None:
+    weights = trained_like().folded()
+    weights["mix2"][0, 0] = wrong
+    with pytest.raises(PriorError, match="training went wrong"):
+        Prior.quantised(MINE, GCC, weights)
+
+
+def test_a_prior_of_another_array_has_other_weights() -> None:
+    pair = MicArray("pair", ((0.0, 0.1, 0.0), (0.0, -0.1, 0.0)), sample_rate=16000)
+    with pytest.raises(PriorError, match="do not fit each other"):
+        Prior.quantised(pair, prior_gcc(pair), trained_like().folded())
+
+
+# ---- the same bits everywhere
+
+
+@given(st.lists(st.integers(0, 81), max_size=4), st.permutations(range(81)))
+@settings(max_examples=8, deadline=None)
+def test_logits_and_sound_do_not_depend_on_the_batch_or_the_place(
+    prior: Prior, X: NDArray[np.float32], cuts: list[int], order: list[int]
+) -> None:
+    logits, sound = prior.logits(X), prior.sound(X)
+    for rows in np.split(np.array(order), sorted(cuts)):
+        if not len(rows):
+            continue
+        for there in (X[rows], np.asfortranarray(X[rows]), X[rows].astype(np.float64), torch.tensor(X[rows])):
+            assert np.array_equal(np.asarray(prior.logits(there)), logits[rows])
+            assert np.array_equal(np.asarray(prior.sound(there)), sound[rows])
+
+
+def test_logits_of_several_blocks_are_those_of_each_frame(
+    prior: Prior, X: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = np.concatenate([prior.logits(X[k : k + 1]) for k in range(len(X))])
+    assert np.array_equal(prior.logits(X), expected)
+    bands = X.reshape(len(X), len(GCC.band_list), len(GCC.pairs), -1)
+    assert np.array_equal(prior.logits(bands), expected)
+    monkeypatch.setattr("tytoalba.prior.BLOCK", 2)
+    assert np.array_equal(prior.logits(X), expected)
+    assert np.array_equal(prior.logits(torch.tensor(X)).numpy(), expected)
+
+
+def test_logits_lie_on_their_grid(prior: Prior, X: NDArray[np.float32]) -> None:
+    logits = prior.logits(X)
+    assert logits.dtype == np.float32
+    assert logits.shape == (len(X), prior.n_directions)
+    assert np.array_equal(logits * GRID, np.rint(logits * GRID))
+
+
+def test_a_saved_prior_is_the_same(prior: Prior, X: NDArray[np.float32], tmp_path: Path) -> None:
+    path = tmp_path / "mine.safetensors"
+    prior.save(path)
+    again = Prior.load(path)
+    assert np.array_equal(again.logits(X), prior.logits(X))
+    assert np.array_equal(again.sound(X), prior.sound(X))
+    assert np.array_equal(again.standardised(again.logits(X)), prior.standardised(prior.logits(X)))
+    assert (again.array, again.gcc) == (prior.array, prior.gcc)
+    assert (again.about, again.constants, again.steps) == (prior.about, prior.constants, prior.steps)
+    for name, values in prior.frames.items():
+        assert np.array_equal(values, again.frames[name])
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.safetensors"]
+
+
+def test_frames_that_are_kept_are_rounded_only(prior: Prior, X: NDArray[np.float32]) -> None:
+    logits, sound = prior.simulated_frames()
+    assert (str(logits.dtype), str(sound.dtype)) == ("float32", "float64")
+    for kept, real, step in (
+        (logits, prior.logits(X[:20]), FRAME_GRID["logits"]),
+        (sound, prior.sound(X[:20]), FRAME_GRID["sound"]),
+    ):
+        assert np.abs(kept - real.clip(-127 / step, 127 / step)).max() <= 0.5 / step
+
+
+@pytest.mark.parametrize("name", ["logits", "sound", "maps"])
+@pytest.mark.parametrize("kind", [np.array, torch.tensor])
+def test_no_frames_give_nothing(
+    prior: Prior, X: NDArray[np.float32], name: str, kind: Callable[[Any], Any]
+) -> None:
+    width = 360 if name != "sound" else len(GCC.pairs) * GCC.n_lags
+    assert tuple(getattr(prior, name)(kind(X[:0])).shape) == (0, width)
+
+
+def test_features_of_another_size_are_refused(prior: Prior, X: NDArray[np.float32]) -> None:
+    for wrong in (X[:, 1:], torch.tensor(X[:, :-2])):
+        with pytest.raises(
+            PriorError, match=rf"mine takes {GCC.n_features} values a frame, got {wrong.shape[1]}.*prior_gcc"
+        ):
+            prior.logits(wrong)
+
+
+# ---- scores, sound and maps
+
+
+@given(st.lists(st.floats(-20, 20, width=32), min_size=1, max_size=40))
+@quick
+def test_scores_rise_from_0_to_1_and_are_the_same_everywhere(values: list[float]) -> None:
+    logits = np.rint(np.sort(np.array(values, np.float32)) * GRID) / np.float32(GRID)
+    found = scores(logits)
+    assert found.dtype == np.float32
+    assert (np.diff(found) >= 0).all()
+    assert found.min() >= 0
+    assert found.max() <= 1
+    assert np.abs(found - 1 / (1 + np.exp(-logits.clip(-TOP, TOP).astype(float)))).max() <= 2.0**-17 + 1e-9
+    assert np.array_equal(scores(torch.tensor(logits)).numpy(), found)
+
+
+def test_the_score_of_every_step_is_at_least_that_of_the_one_below() -> None:
+    everything = scores((np.arange(-13 * GRID, 13 * GRID) / GRID).astype(np.float32))
+    assert (np.diff(everything) >= 0).all()
+    assert everything[0] < 1e-4
+    assert everything[-1] > 1 - 1e-4
+    assert scores(np.zeros(1, np.float32)).tolist() == [0.5]
+
+
+def test_sound_is_scaled_frame_by_frame(prior: Prior, X: NDArray[np.float32]) -> None:
+    sound = prior.sound(X)
+    assert sound.shape == (len(X), len(GCC.pairs) * GCC.n_lags)
+    assert np.abs(sound.mean(axis=1)).max() < 1e-12
+    assert np.abs(sound[:-1].var(axis=1) - 1).max() < 1e-3
+    assert not sound[-1].any()  # silence
+    assert np.abs(prior.sound(X / 2)[:-1] - sound[:-1]).max() < 0.05  # whatever the scale, but for the grid
+
+
+def test_the_full_band_is_that_of_all_bands_together() -> None:
+    frames = plane_waves(MINE, np.arange(0, 360, 40.0), 0.7)
+    union = GccPhat.for_array(MINE, MINE.frame_length, (GCC.band_list[0][0], GCC.band_list[-1][1]))
+    bins = [stop - start for start, stop in GCC.bins]
+    times = sum(round(n / min(bins)) for n in bins)
+    found = full_band(GCC, GCC(frames).reshape(len(frames), -1)) / times
+    expected = union(frames).reshape(len(frames), -1)
+    assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
+    whole = np.random.default_rng(0).integers(-9, 9, (3, GCC.n_features)).astype(float)
+    assert np.array_equal(full_band(GCC, whole), np.rint(full_band(GCC, whole)))
+    assert np.array_equal(full_band(GCC, torch.tensor(whole)).numpy(), full_band(GCC, whole))
+
+
+def test_standardised_logits_have_mean_0_and_the_spread_that_was_told(
+    prior: Prior, X: NDArray[np.float32]
+) -> None:
+    logits = prior.logits(X)
+    Z = prior.standardised(logits)
+    assert np.abs(Z.mean(axis=0)).max() < 1e-5
+    assert Z.std(axis=0) == pytest.approx(logits.std(axis=0) / (1 + logits.std(axis=0)), abs=1e-5)
+    assert np.array_equal(np.asarray(prior.standardised(torch.tensor(logits))), Z)
+    bare = replace(prior, constants={})
+    assert np.array_equal(bare.standardised(logits), logits)  # nothing known: as they are
+
+
+@pytest.mark.parametrize("name", ["respeaker-usb-4", "pepper"])
+def test_maps_are_those_of_srp_phat_and_peak_where_a_wave_comes_from(name: str) -> None:
+    array = load_array(name) if name == "pepper" else MINE
+    gcc = prior_gcc(array)
+    azimuth = np.arange(0, 360, 360 if name == "pepper" else 5.0)
+    frames = plane_waves(array, azimuth)
+    made = Prior.quantised(array, gcc, trained_like_of(array))
+    maps = made.maps(gcc(frames).reshape(len(frames), -1))
+    assert maps.dtype == np.float32
+    assert distance(decode(maps), azimuth).max() <= 1.0
+    exact = SrpPhat(array, array.frame_length, (100.0, 8000.0), "exact")(frames)
+    assert np.abs(maps - exact).max() < 0.06
+
+
+def trained_like_of(array: MicArray) -> Any:
+    from tytoalba.steered import Steered
+
+    return Steered(steering_matrix(array, prior_gcc(array)), width=1).folded()
+
+
+def test_every_band_steers_to_where_a_wave_comes_from() -> None:
+    azimuth = np.arange(0, 360, 15.0)
+    matrix = steering_matrix(MINE, GCC).reshape(len(GCC.band_list), len(GCC.pairs), GCC.n_lags, 360)
+    assert np.array_equal(matrix * 4096, np.rint(matrix * 4096))
+    values = GCC(plane_waves(MINE, azimuth))  # (F, bands, P, L)
+    for b in range(len(GCC.band_list)):
+        each = np.einsum("fpl,pla->fpa", values[:, b], matrix[b])
+        assert distance(decode(each.sum(axis=1)), azimuth).max() <= 2.0
+        there = each[np.arange(len(azimuth)), :, azimuth.astype(int)]
+        assert there.min() > 0.85  # each pair agrees: 1 for a pure wave
+
+
+def test_bands_end_where_the_sample_rate_does() -> None:
+    slow = replace(MINE, sample_rate=8000)
+    assert [high for _, high in prior_gcc(slow).band_list] == [1000.0, 2000.0, 4000.0]
+
+
+# ---- which array it is for
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({}, True),
+        ({"name": "other", "description": "painted blue", "channels": (5, 4, 2, 0)}, True),
+        ({"yaw": 367.0}, True),
+        ({"yaw": 10.0}, False),
+        ({"sample_rate": 48000}, False),
+        ({"positions": MINE.positions[:3], "channels": ()}, False),
+        ({"positions": MINE.positions[::-1]}, False),
+        ({"positions": tuple((x + 1e-4, y, z) for x, y, z in MINE.positions)}, True),
+        ({"positions": tuple((x + 2e-3, y, z) for x, y, z in MINE.positions)}, False),
+    ],
+)
+def test_the_same_ears(changes: dict[str, Any], same: bool) -> None:
+    other = replace(MINE, **changes)
+    assert same_ears(MINE, other) is same
+    assert same_ears(other, MINE) is same
+
+
+def test_a_prior_of_ones_own_is_found(prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
+    assert prior_folder() == tmp_path / "priors"
+    assert find_prior(MINE) is None  # no such folder yet
+    prior_folder().mkdir()
+    assert find_prior(MINE) is None
+    prior.save(prior_folder() / "any-name.safetensors")
+    found = find_prior(replace(MINE, name="by another name"))
+    assert found is not None
+    assert found.array == MINE
+    assert find_prior(MINE) is found  # read once
+    assert find_prior(replace(MINE, yaw=9.0)) is None
+    replace(prior, about={"n_frames": 2}).save(prior_folder() / "any-name.safetensors")
+    changed = find_prior(MINE)
+    assert changed is not None
+    assert changed.about == {"n_frames": 2}
+
+
+def test_a_prior_of_ones_own_goes_before_a_shipped_one(
+    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "priors").mkdir()
+    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
+    prior.save(tmp_path / "shipped.safetensors")
+    replace(prior, about={"made": "by me"}).save(tmp_path / "priors" / "mine.safetensors")
+    monkeypatch.setattr("tytoalba.prior.shipped_priors", lambda: {"mine": tmp_path / "shipped.safetensors"})
+    found = find_prior(MINE)
+    assert found is not None
+    assert found.about == {"made": "by me"}
+
+
+def test_without_a_folder_of_ones_own_the_users_is_looked_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TYTO_PRIORS", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", "data")
+    assert prior_folder() == Path("data", "tytoalba", "priors")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert prior_folder() == Path.home() / ".local" / "share" / "tytoalba" / "priors"
+
+
+def test_a_damaged_file_among_them_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
+    (tmp_path / "cut.safetensors").write_bytes(b"abc")
+    with pytest.raises(PriorError, match=r"cut\.safetensors is damaged"):
+        find_prior(MINE)
+
+
+def test_a_prior_that_was_not_calibrated_does_not_blend(prior: Prior) -> None:
+    with pytest.raises(PriorError, match="prior of mine was not calibrated"):
+        prior.blend(1)
+
+
+# ---- files
+
+
+Alter = Callable[[dict[str, Any], dict[str, Any]], None]
+
+
+def altered(prior: Prior, folder: Path, change: Alter) -> Path:
+    """A file that was tampered with: `change` gets its header and its arrays."""
+    path = folder / "altered.safetensors"
+    prior.save(path)
+    with safe_open(path, framework="numpy") as file:
+        told = json.loads(file.metadata()["tytoalba"])
+    arrays = load_file(path)
+    change(told, arrays)
+    save_file(arrays, path, {"tytoalba": json.dumps(told)})
+    return path
+
+
+def telling(**entries: Any) -> Alter:
+    return lambda told, _: told.update(entries)
+
+
+def without(name: str) -> Alter:
+    def change(told: dict[str, Any], arrays: dict[str, Any]) -> None:
+        (arrays if name in arrays else told).pop(name)
+
+    return change
+
+
+def having(name: str, become: Callable[[Any], Any]) -> Alter:
+    def change(_: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays[name] = np.ascontiguousarray(become(arrays[name]))
+
+    return change
+
+
+def stepping(step: Any) -> Alter:
+    return lambda told, _: told["steps"].update(mix1=step)
+
+
+def test_an_unchanged_file_passes(prior: Prior, tmp_path: Path) -> None:
+    assert Prior.load(altered(prior, tmp_path, telling())).n_weights == prior.n_weights
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (telling(format="tytoalba-head"), "holds no prior; `tyto prior ARRAY` makes one"),
+        (without("format"), "holds no prior"),
+        (telling(version=2), "has version 2; this program reads 1"),
+        (without("version"), "has version None"),
+        (without("array"), "is damaged or no prior"),
+        (without("steps"), "is damaged or no prior"),
+        (without("constants"), "is damaged or no prior"),
+        (telling(array="name = "), "not valid TOML"),
+        (telling(array=7), "is damaged or no prior"),
+        (telling(array=replace(MINE, positions=MINE.positions[:3], channels=()).to_toml()), "do not fit"),
+        (having("mix0", lambda w: w.astype(np.int32)), "must be int16; it was altered"),
+        (having("mix0", lambda w: w.astype(np.float32)), "must be int16; it was altered"),
+        (having("mix0", lambda w: w[1:]), "do not fit each other"),
+        (having("leave", lambda w: w[1:]), "do not fit each other"),
+        (having("leave", lambda w: w[:, 0]), "do not fit each other"),
+        (having("enter", lambda w: w[:, :, None]), "do not fit each other"),
+        (without("level"), "do not fit each other"),
+        (without("leave"), "do not fit each other"),
+        (lambda _, arrays: arrays.update(extra=arrays["mix0"]), "do not fit each other"),
+        (lambda told, _: told["steps"].pop("mix1"), "do not fit each other"),
+        (stepping(0.3), "must be powers of two; it was altered"),
+        (stepping(2.0), "must be powers of two"),
+        (stepping(0.0), "must be powers of two"),
+        (stepping(-0.5), "must be powers of two"),
+        (stepping(float("nan")), "must be powers of two"),
+        (stepping("much"), "is damaged or no prior"),
+        (stepping(None), "is damaged or no prior"),
+        (telling(steps=[1.0]), "is damaged or no prior"),
+        (without("frames.sound"), "simulated frames of this prior do not fit it"),
+        (without("frames.logits"), "simulated frames of this prior do not fit it"),
+        (having("frames.sound", lambda f: f[1:]), "simulated frames of this prior do not fit it"),
+        (having("frames.sound", lambda f: f[:, 1:]), "simulated frames of this prior do not fit it"),
+        (having("frames.logits", lambda f: f[:, :300]), "simulated frames of this prior do not fit it"),
+        (having("frames.logits", lambda f: f.astype(np.int16)), "simulated frames of this prior do not fit"),
+        (having("frames.logits", lambda f: f.ravel()), "simulated frames of this prior do not fit it"),
+        (lambda _, a: a.update({"frames.more": a["frames.sound"]}), "simulated frames of this prior"),
+    ],
+)
+def test_altered_files_are_refused(prior: Prior, tmp_path: Path, change: Alter, complaint: str) -> None:
+    path = altered(prior, tmp_path, change)
+    with pytest.raises(PriorError, match=complaint):
+        Prior.load(path)
+
+
+def test_a_step_too_large_for_a_float_is_refused(prior: Prior, tmp_path: Path) -> None:
+    path = altered(prior, tmp_path, stepping(10**400))
+    with pytest.raises(PriorError):
+        Prior.load(path)
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [
+        [],
+        None,
+        {"logit_mean": "abc"},
+        {"logit_mean": [0.0] * 7},
+        {"logit_mean": [None] * 360},
+        {"logit_spread": [0.0] * 360},
+        {"blends": []},
+        {"blends": {"1": 5}},
+    ],
+)
+def test_constants_that_were_altered_are_refused(prior: Prior, tmp_path: Path, constants: Any) -> None:
+    path = altered(prior, tmp_path, telling(constants=constants))
+    with pytest.raises(PriorError):
+        Prior.load(path)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.999])
+def test_a_file_cut_short_is_refused(prior: Prior, tmp_path: Path, share: float) -> None:
+    path = tmp_path / "mine.safetensors"
+    prior.save(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(PriorError, match=r"mine\.safetensors is damaged or no prior"):
+        Prior.load(path)
+
+
+class Malicious:
+    """Runs when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pytest.fail, ("a pickle was executed",)
+
+
+def test_what_is_no_prior_is_refused(prior: Prior, tmp_path: Path) -> None:
+    with pytest.raises(PriorError, match=r"no such file: .*nowhere; `tyto prior ARRAY` makes a prior"):
+        Prior.load(tmp_path / "nowhere")
+    with pytest.raises(PriorError, match="no such file"):
+        Prior.load(tmp_path)
+    path = tmp_path / "mine.safetensors"
+    for content in (pickle.dumps(Malicious()), b"\x93NUMPY", MINE.to_toml().encode(), b"\xff" * 4096):
+        path.write_bytes(content)
+        with pytest.raises(PriorError, match="damaged or no prior"):
+            Prior.load(path)
+    torch.save(prior.weights, path)
+    with pytest.raises(PriorError, match="damaged or no prior"):
+        Prior.load(path)
+    save_file(prior.weights, path)  # another program's
+    with pytest.raises(PriorError, match="holds no prior"):
+        Prior.load(path)
+    for told in ("[]", "7", '"tytoalba-prior"'):
+        save_file(prior.weights, path, {"tytoalba": told})
+        with pytest.raises(PriorError, match="holds no prior"):
+            Prior.load(path)
+    save_file(prior.weights, path, {"tytoalba": "{"})
+    with pytest.raises(PriorError, match="damaged or no prior"):
+        Prior.load(path)
+
+
+def test_a_header_of_endless_brackets_is_refused(prior: Prior, tmp_path: Path) -> None:
+    save_file(prior.weights, tmp_path / "deep.safetensors", {"tytoalba": "[" * 100_000})
+    with pytest.raises(PriorError):
+        Prior.load(tmp_path / "deep.safetensors")
+
+
+# ---- what is shipped
+
+
+def test_every_shipped_prior_loads_and_is_small() -> None:
+    shipped = shipped_priors()
+    assert "pepper" in shipped
+    for name, path in shipped.items():
+        assert path.stat().st_size < 5e6
+        loaded = Prior.load(path)
+        assert loaded.array.name == name
+        assert same_ears(loaded.array, load_array(name))
+        assert loaded.about
+        found = find_prior(load_array(name))
+        assert found is not None
+        assert found.array == loaded.array
+
+
+def test_every_shipped_prior_is_calibrated_and_keeps_simulated_frames() -> None:
+    for path in shipped_priors().values():
+        loaded = Prior.load(path)
+        for n_sources in (1, 2):
+            assert 0 <= loaded.blend(n_sources).margin <= 1
+        logits, sound = loaded.simulated_frames()
+        assert len(logits) == len(sound) > 0
+
+
+def test_peppers_prior_hears_where_plane_waves_come_from() -> None:
+    pepper = load_array("pepper")
+    prior = find_prior(pepper)
+    assert prior is not None
+    azimuth = np.arange(0, 360, 10.0)
+    X = np.asarray(prior.gcc(plane_waves(pepper, azimuth)), np.float32)
+    off = distance(decode(scores(prior.logits(X))), azimuth)
+    assert (off <= 5.0).mean() >= 0.9
+
+
+# ---- labels
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(st.floats(-720, 1080), st.just(float("nan"))), min_size=3, max_size=3), min_size=1
+    ),
+    st.floats(0.5, 60),
+    st.sampled_from([4, 72, 360]),
+)
+@quick
+def test_gaussian_labels_are_the_encoded_ones_rounded(
+    azimuth: list[list[float]], sigma: float, n_directions: int
+) -> None:
+    degrees = np.array(azimuth)
+    found = gaussian_labels(degrees, sigma, n_directions)
+    assert found.dtype == np.int8
+    real = 127 * encode(degrees, sigma, n_directions).astype(np.float64)
+    away = np.abs(found - quantize_labels(encode(degrees, sigma, n_directions)).astype(int))
+    # encode rounds to float32 first: a label that lies on the edge of two steps may fall to either side
+    assert away.max() <= 1
+    assert not away[np.abs(real % 1 - 0.5) > 1e-4].any()
+    assert np.array_equal(gaussian_labels(torch.tensor(degrees), sigma, n_directions).numpy(), found)
+
+
+def test_labels_of_whole_degrees_are_the_encoded_ones_exactly() -> None:
+    degrees = np.stack([np.arange(360.0), np.roll(np.arange(360.0), 13)], axis=1)
+    degrees[::3, 1] = np.nan
+    degrees[5] = np.nan
+    degrees = np.concatenate([degrees, degrees + 360.0, degrees - 720.0, degrees + 0.25])
+    for sigma in (3.0, 8.0, 20.0):
+        expected = quantize_labels(encode(degrees, sigma))
+        assert np.array_equal(gaussian_labels(degrees, sigma, 360), expected)
+        assert np.array_equal(gaussian_labels(torch.tensor(degrees), sigma, 360).numpy(), expected)
+    assert not gaussian_labels(degrees[5:6], 8.0, 360).any()

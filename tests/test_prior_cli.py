@@ -1,0 +1,282 @@
+"""`tyto prior` and `tyto teaching`: from an array to a file and numbers, and refusals in one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tytoalba import schooling
+from tytoalba.cli import main
+from tytoalba.data.scenes import Scenes
+from tytoalba.geometry import load_array
+from tytoalba.prior import Prior, find_prior, prior_gcc, steering_matrix
+
+torch = pytest.importorskip("torch")
+MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)
+"""Mounted as no array that a prior is shipped for."""
+TINY = (
+    "--scenes", "40", "--width", "4", "--epochs", "1", "--families", "hybrid,anechoic", "-j", "1",
+    "--device", "cpu",
+)  # fmt: skip
+LESSONS = ("--homes", "1", "--directions", "2", "--seconds", "1", "--features", "40", "--simulated", "1")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command gave back."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """The refusal: one line on standard error, exit code 2, nothing on standard output."""
+        assert self.code == 2, self.err
+        assert self.out == ""
+        assert "Traceback" not in self.err
+        (line,) = [line for line in self.err.splitlines() if line.startswith("error:")]
+        assert self.err.strip().endswith(line)
+        return line
+
+
+Tyto = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads that wait for each other take ten times as long on arrays this small."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def tyto(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Tyto:
+    """Run the command in this process, as its entry point does, on short scenes; no user's folder."""
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    monkeypatch.setattr(schooling, "Scenes", partial(Scenes, seconds=0.8))
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
+
+    def run(*arguments: str | Path) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["tyto", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(bool(end.code))
+        else:
+            code = 0
+        printed = capsys.readouterr()
+        return Ran(code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """The file of an array of one's own."""
+    path = tmp_path / "mine.toml"
+    path.write_text(MINE.to_toml())
+    return path
+
+
+@pytest.fixture
+def untrained(tmp_path: Path) -> None:
+    """A prior for it, of a network that was never trained."""
+    from tytoalba.steered import Steered
+
+    gcc = prior_gcc(MINE)
+    made = Prior.quantised(MINE, gcc, Steered(steering_matrix(MINE, gcc), width=4).folded())
+    X = 0.2 * np.random.default_rng(0).standard_normal((30, gcc.n_features), np.float32)
+    (tmp_path / "priors").mkdir()
+    made.with_frames(X).save(tmp_path / "priors" / "mine.safetensors")
+
+
+def check_judged(judged: dict[str, Any]) -> None:
+    assert list(judged) == ["hybrid", "anechoic"]
+    for rows in judged.values():
+        assert [row["who"] for row in rows[:3]] == ["srp", "prior", "blend"]
+        assert all(0 <= row["acc"] <= 100 and row["n_frames"] > 0 for row in rows)
+
+
+# ---- tyto prior
+
+
+def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path) -> None:
+    path, results = tmp_path / "new" / "usb.safetensors", tmp_path / "judged" / "usb.json"
+    ran = tyto("prior", "respeaker-usb-4", *TINY, "-o", path, "--results", results, "--json")
+    assert ran.code == 0, ran.err
+    (line,) = ran.out.splitlines()
+    told = json.loads(line)
+    assert json.loads(results.read_text()) == told
+    assert told["array"] == "respeaker-usb-4"
+    check_judged(told["judged"])
+    assert "left_out" not in told
+    made = Prior.load(path)
+    assert made.array == load_array("respeaker-usb-4")
+    assert (made.width, made.about) == (4, told["about"])
+    assert (made.about["n_scenes"], made.about["families"]) == (40, ["hybrid", "anechoic"])
+    assert (made.about["speech"], made.about["recipe"]["epochs"]) == ("synthetic", 1)
+    assert {made.blend(n).margin >= 0 for n in (1, 2)} == {True}
+    assert len(made.simulated_frames()[0]) == made.about["n_frames"]
+    assert f"{made.n_weights} weights" in ran.err
+    assert path.name in ran.err.replace("\n", "")
+
+
+def test_a_prior_of_ones_own_array_is_found_and_judged(tyto: Tyto, tmp_path: Path, mine: Path) -> None:
+    assert find_prior(MINE) is None
+    ran = tyto(
+        "prior", mine, *TINY, "--scenes", "20", "--leave-one-out", "--results", tmp_path / "judged.json"
+    )
+    assert ran.code == 0, ran.err
+    found = find_prior(MINE)
+    assert found is not None
+    assert found.array == MINE
+    assert [path.name for path in (tmp_path / "priors").iterdir()] == ["mine.safetensors"]
+    told = json.loads((tmp_path / "judged.json").read_text())
+    check_judged(told["judged"])
+    check_judged(told["left_out"])
+    for heading in ("Acoustics it was taught", "Acoustics that each was not taught", "SRP-PHAT", "prior"):
+        assert heading in ran.out
+    for name in ("hybrid", "anechoic"):
+        rows = [line for line in ran.out.splitlines() if name in line]
+        assert len(rows) >= 2
+        assert f"{told['judged'][name][1]['acc']:.1f} / {told['judged'][name][1]['mae']:.1f}" in rows[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("no-such-array",), "no array called 'no-such-array' and no such file; built in: "),
+        (("pepper", "--families", "hybrid,cave"), "no acoustics called 'cave'; known: "),
+        (("pepper", "--families", "hybrid,anechoic", "--scenes", "19"), "--scenes must be at least 20"),
+        (("pepper", "--scenes", "49"), "--scenes must be at least 50"),
+        (("pepper", "--width", "0"), "--width and --epochs at least 1"),
+        (("pepper", "--every", "0"), "--every, --width"),
+        (("pepper", "--epochs", "0"), "--epochs at least 1"),
+        (("pepper", "--seed", "-1"), "--seed and --processes not negative"),
+        (("pepper", "-j", "-2"), "--seed and --processes not negative"),
+        (("pepper", "--families", "hybrid", "--leave-one-out"), "needs at least two families"),
+        (("pepper", "--families", "hybrid,hybrid", "--leave-one-out"), "needs at least two families"),
+        (("pepper", "--speech", "no-such-folder"), "no-such-folder"),
+    ],
+)
+def test_what_makes_no_prior_is_refused(
+    tyto: Tyto, tmp_path: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
+    assert complaint in tyto("prior", *arguments).error
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_broken_array_file_is_refused(tyto: Tyto, mine: Path) -> None:
+    mine.write_text(mine.read_text().replace("sample_rate", "samplerate"))
+    assert "unknown key 'samplerate'" in tyto("prior", mine, *TINY).error
+
+
+class SimulatedError(Exception):
+    """Scenes were made, which takes minutes, before a refusal that was due at once."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--device", "nowhere"), "nowhere"),  # in the end a RuntimeError of torch, with its traceback
+        (("--device", "cuda:77"), "cuda:77"),
+        (("-o", "."), "directory"),  # the finished prior is lost
+        (("--results", "."), "directory"),
+    ],
+)
+def test_what_cannot_end_well_does_not_begin(
+    tyto: Tyto,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    complaint: str,
+) -> None:
+    def simulate(*_: Any, **__: Any) -> None:
+        raise SimulatedError
+
+    monkeypatch.setattr(schooling, "simulate", simulate)
+    monkeypatch.chdir(tmp_path)
+    assert complaint in tyto("prior", "respeaker-usb-4", *TINY, *arguments).error
+
+
+# ---- tyto teaching
+
+
+@pytest.mark.usefixtures("untrained")
+def test_teaching(tyto: Tyto, tmp_path: Path, mine: Path) -> None:
+    results = tmp_path / "new" / "changes.json"
+    ran = tyto("teaching", mine, *LESSONS, "--results", results, "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert json.loads(results.read_text()) == told
+    assert (told["array"], told["seconds"], told["homes"]) == (str(mine), 1.0, 1)
+    assert [row["degrees"] for row in told["by_distance"]] == [180.0]
+    assert told["by_distance"][0]["n"] == 2
+    assert told["by_distance"][0]["change"] == pytest.approx(told["others_after"] - told["others_before"])
+    ran = tyto("teaching", mine, *LESSONS)
+    assert ran.code == 0, ran.err
+    first, second = ran.out.splitlines()
+    assert first.startswith("1 s of teaching at a direction, 2 lessons: accuracy there ")
+    assert f"{told['before']:.1f} -> {told['after']:.1f} %" in first
+    assert f"elsewhere {told['others_before']:.1f} -> {told['others_after']:.1f} %" in first
+    assert second.startswith("  180 degrees away: ")
+    assert second.endswith(" points (2 directions)")
+
+
+def test_teaching_needs_a_prior(tyto: Tyto, mine: Path) -> None:
+    refused = tyto("teaching", mine, *LESSONS).error
+    assert "mine has no prior to start from; `tyto prior mine` makes one" in refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("no-such-array",), "no array called 'no-such-array'"),
+        (("pepper", "--homes", "0"), "--homes must be at least 1"),
+        (("pepper", "--directions", "1"), "--directions at least 2"),
+        (("pepper", "--seconds", "0.1"), "--seconds from 0.5 to 60"),
+        (("pepper", "--seconds", "nan"), "--seconds from 0.5 to 60"),
+        (("pepper", "--features", "0"), "--features at least 1"),
+        (("pepper", "--alpha", "0"), "--alpha positive"),
+        (("pepper", "--alpha", "nan"), "--alpha positive"),
+        (("pepper", "--simulated", "-1"), "--simulated and --seed not negative"),
+        (("pepper", "--seed", "-1"), "--simulated and --seed not negative"),
+        (("pepper", "--speech", "no-such-folder"), "no-such-folder"),
+    ],
+)
+def test_teaching_that_makes_no_sense_is_refused(
+    tyto: Tyto, arguments: tuple[str, ...], complaint: str
+) -> None:
+    assert complaint in tyto("teaching", *arguments).error
+
+
+# ---- help
+
+
+@pytest.mark.parametrize(
+    ("command", "examples"),
+    [
+        ("prior", ("tyto prior my-array.toml", "tyto prior pepper --scenes")),
+        ("teaching", ("tyto teaching respeaker-usb-4 --homes",)),
+    ],
+)
+def test_help_shows_examples(tyto: Tyto, command: str, examples: tuple[str, ...]) -> None:
+    ran = tyto(command, "--help")
+    assert ran.code == 0
+    assert "Examples:" in ran.out
+    for example in examples:
+        assert example in ran.out

@@ -1,0 +1,288 @@
+"""From scenes to a calibrated prior: frames where they belong, the same from a seed, judged rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tytoalba import schooling
+from tytoalba.angles import decode
+from tytoalba.data.features import FeatureSet
+from tytoalba.data.scenes import Scenes, scene_features
+from tytoalba.data.voice import SyntheticVoices
+from tytoalba.errors import DataError
+from tytoalba.geometry import load_array
+from tytoalba.metrics import match
+from tytoalba.opinions import Blend
+from tytoalba.prior import Prior, PriorError, prior_gcc, scores
+from tytoalba.schooling import (
+    MARGINS,
+    Judgement,
+    by_family,
+    calibrated,
+    joined,
+    judge,
+    leave_one_out,
+    school,
+    simulate,
+)
+from tytoalba.training import Recipe
+
+torch = pytest.importorskip("torch")
+RESPEAKER = load_array("respeaker-usb-4")
+VOICES = (SyntheticVoices(),)
+FAMILIES = ("hybrid", "anechoic")
+N_SCENES = 20
+TINY: dict[str, Any] = {"width": 4, "recipe": Recipe(epochs=2, lr=1e-2, weight_decay=0.0, batch=32)}
+ShortScenes = partial(Scenes, seconds=1.2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads that wait for each other take ten times as long on arrays this small."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scenes of 1.2 s."""
+    monkeypatch.setattr(schooling, "Scenes", ShortScenes)
+
+
+@pytest.fixture(scope="module")
+def lessons() -> FeatureSet:
+    scenes = ShortScenes(RESPEAKER, VOICES, FAMILIES, "train", 0)
+    return scene_features(scenes, range(N_SCENES), prior_gcc(RESPEAKER))
+
+
+@pytest.fixture(scope="module")
+def prior(lessons: FeatureSet) -> Prior:
+    return school([lessons], **TINY)
+
+
+def same(a: FeatureSet, b: FeatureSet) -> bool:
+    """The same frames, of recordings of the same names."""
+    names = [[s.names[k] for k in s.recording] for s in (a, b)]
+    return (
+        names[0] == names[1]
+        and np.array_equal(a.X, b.X)
+        and np.array_equal(a.azimuth, b.azimuth, equal_nan=True)
+        and np.array_equal(a.frame, b.frame)
+    )
+
+
+# ---- scenes
+
+
+def test_simulated_scenes_are_those_of_their_seed(lessons: FeatureSet) -> None:
+    done: list[tuple[int, int]] = []
+    made = simulate(
+        RESPEAKER, VOICES, 4, families=FAMILIES, on_progress=lambda now, all_: done.append((now, all_))
+    )
+    assert done == [(k, 4) for k in (1, 2, 3, 4)]
+    assert made.names == tuple(f"scene_{k:06d}" for k in range(4))
+    assert made.gcc == prior_gcc(RESPEAKER)
+    assert same(made, lessons.select(lessons.recording < 4))
+    for other in ({"seed": 1}, {"speakers": "valid"}, {"families": FAMILIES[::-1]}):
+        different = simulate(RESPEAKER, VOICES, 1, **({"families": FAMILIES} | other))
+        assert not same(different, made.select(made.recording < 1)), other
+
+
+def test_each_second_frame(lessons: FeatureSet) -> None:
+    half = simulate(RESPEAKER, VOICES, 3, families=FAMILIES, every=2)
+    whole = lessons.select(lessons.recording < 3)
+    assert 0 < len(half) < len(whole)
+    assert not (half.frame % 2).any()
+    assert same(half, whole.select(whole.frame % 2 == 0))
+
+
+def test_families_are_told_apart(lessons: FeatureSet) -> None:
+    parts = by_family(lessons, FAMILIES)
+    assert list(parts) == list(FAMILIES)
+    assert sum(map(len, parts.values())) == len(lessons)
+    scenes = ShortScenes(RESPEAKER, VOICES, FAMILIES, "train", 0)
+    for family, frames in parts.items():
+        numbers = {int(frames.names[k].rpartition("_")[2]) for k in frames.recording}
+        assert numbers
+        assert {scenes.families[k % 2] for k in numbers} == {family}
+        assert all(scenes.recording(k).name.startswith(family) for k in sorted(numbers)[:2])
+
+
+def test_families_that_take_several_turns(lessons: FeatureSet) -> None:
+    turns = ("hybrid", "anechoic", "hybrid", "pyroom")
+    parts = by_family(lessons, turns)
+    assert list(parts) == ["hybrid", "anechoic", "pyroom"]
+    assert set(parts["hybrid"].recording % 4) == {0, 2}
+    assert set(parts["pyroom"].recording % 4) == {3}
+    assert sum(map(len, parts.values())) == len(lessons)
+
+
+def test_sets_are_joined(lessons: FeatureSet) -> None:
+    parts = [lessons.select(lessons.recording == k) for k in (5, 2)]
+    both = joined(parts)
+    assert same(
+        both, lessons.select(np.concatenate([np.flatnonzero(lessons.recording == k) for k in (5, 2)]))
+    )
+    assert both.names == lessons.names * 2
+    renamed = joined([parts[0], replace(parts[1], names=tuple(f"other_{name}" for name in lessons.names))])
+    assert {renamed.names[k] for k in renamed.recording} == {"scene_000005", "other_scene_000002"}
+    assert both.recording.dtype == np.int32
+    assert both.n_sources.tolist() == [n for part in parts for n in part.n_sources]
+    narrow = replace(parts[0], azimuth=np.full((len(parts[0]), 1), 50.0))
+    mixed = joined([narrow, parts[1]])
+    assert mixed.azimuth.shape == (len(both), 2)
+    assert (mixed.n_sources[: len(narrow)] == 1).all()
+    assert same(joined([lessons]), replace(lessons, azimuth=np.sort(lessons.azimuth, axis=1)))
+
+
+def test_families_of_joined_sets_are_still_known(lessons: FeatureSet) -> None:
+    parts = by_family(lessons, FAMILIES)
+    again = by_family(joined(list(parts.values())), FAMILIES)
+    for family in FAMILIES:
+        assert np.array_equal(again[family].X, parts[family].X)
+
+
+# ---- learning
+
+
+def test_a_seed_gives_one_prior(lessons: FeatureSet, prior: Prior) -> None:
+    steps: list[tuple[int, int]] = []
+    again = school([lessons], **TINY, on_progress=lambda now, all_: steps.append((now, all_)))
+    assert steps == [(1, 2), (2, 2)]
+    assert again.steps == prior.steps
+    assert (again.about, again.constants) == (prior.about, prior.constants)
+    for name, values in prior.weights.items():
+        assert np.array_equal(values, again.weights[name]), name
+    for name, kept in prior.frames.items():
+        assert np.array_equal(kept, again.frames[name]), name
+    other = school([lessons], **TINY, seed=1)
+    assert not np.array_equal(other.logits(lessons.flat), prior.logits(lessons.flat))
+
+
+def test_it_has_learned_something(lessons: FeatureSet, prior: Prior) -> None:
+    untrained = school([lessons], width=4, recipe=Recipe(epochs=0))
+    assert untrained.about["loss"] is None
+    assert prior.about["loss"] > 0
+
+    def error(of: Prior) -> float:
+        from tytoalba.angles import encode
+
+        return float(np.mean((scores(of.logits(lessons.flat)) - encode(lessons.azimuth, 8.0)) ** 2))
+
+    assert error(prior) < error(untrained)
+
+
+def test_the_prior_says_how_it_was_made(lessons: FeatureSet, prior: Prior) -> None:
+    assert prior.about["n_frames"] == len(lessons)
+    assert prior.about["recipe"]["epochs"] == 2
+    assert prior.about["recipe"]["sigma"] == 8.0
+    logits = prior.logits(lessons.flat)
+    assert prior.constants["logit_mean"] == pytest.approx(logits.mean(axis=0), rel=1e-3, abs=1e-4)
+    assert prior.constants["logit_spread"] == pytest.approx(np.maximum(logits.std(axis=0), 0.1), rel=1e-3)
+    kept, sound = prior.simulated_frames()
+    assert len(kept) == len(sound) == min(len(lessons), schooling.N_KEPT)
+
+
+def test_lessons_apart_are_lessons_together(lessons: FeatureSet, prior: Prior) -> None:
+    first, rest = lessons.select(lessons.recording < 9), lessons.select(lessons.recording >= 9)
+    apart = school([first, rest], **TINY)
+    assert np.array_equal(apart.logits(lessons.flat), prior.logits(lessons.flat))
+
+
+# ---- confidence
+
+
+def test_calibration_adds_what_blending_needs(lessons: FeatureSet, prior: Prior) -> None:
+    with pytest.raises(PriorError, match="not calibrated"):
+        judge(prior, lessons)
+    sure = calibrated(prior, lessons)
+    assert "blends" not in prior.constants
+    assert sure.weights is prior.weights
+    assert {k: v for k, v in sure.constants.items() if k != "blends"} == prior.constants
+    for n in (1, 2):
+        blend = sure.blend(n)
+        assert isinstance(blend, Blend)
+        assert blend.margin in MARGINS
+        assert blend.learned.n == n * int((lessons.n_sources == n).sum())
+    with pytest.raises(PriorError, match="not calibrated"):
+        sure.blend(3)
+
+
+def test_the_margin_is_the_best_that_was_tried(lessons: FeatureSet, prior: Prior) -> None:
+    sure, one = calibrated(prior, lessons), lessons.n_sources == 1
+    learned, fallback = scores(prior.logits(lessons.flat[one])), prior.maps(lessons.flat[one])
+    true = np.sort(lessons.azimuth[one], axis=1)[:, :1]
+
+    def hits(margin: float) -> float:
+        found = replace(sure.blend(1), margin=margin)(learned, fallback, 1).azimuth
+        return float((match(found, true) <= 5).mean())
+
+    assert hits(sure.blend(1).margin) == max(map(hits, MARGINS))
+
+
+@pytest.mark.parametrize("n_sources", [1, 2])
+def test_too_few_frames_do_not_calibrate(lessons: FeatureSet, prior: Prior, n_sources: int) -> None:
+    few = np.flatnonzero(lessons.n_sources == n_sources)[:19]
+    rows = np.sort(np.concatenate([few, np.flatnonzero(lessons.n_sources == 3 - n_sources)]))
+    with pytest.raises(DataError, match=rf"only 19 frames with {n_sources} sources.*more scenes"):
+        calibrated(prior, lessons.select(rows))
+
+
+def test_judgements_count_what_they_judge(lessons: FeatureSet, prior: Prior) -> None:
+    sure = calibrated(prior, lessons)
+    rows = judge(sure, lessons)
+    assert [(row.who, row.n_sources) for row in rows] == [
+        (who, n) for n in (1, 2) for who in ("srp", "prior", "blend")
+    ]
+    for row in rows:
+        assert row.n_frames == int((lessons.n_sources == row.n_sources).sum())
+        assert 0 <= row.acc <= 100
+        assert 0 <= row.mae <= 180
+        assert 0 <= row.calibration_error <= 1
+        assert (row.calibration_error == 0) or row.who == "blend"
+    one = lessons.n_sources == 1
+    maps: dict[str, NDArray[Any]] = {
+        "srp": sure.maps(lessons.flat[one]),
+        "prior": scores(sure.logits(lessons.flat[one])),
+    }
+    for row in rows[:2]:
+        off = match(decode(maps[row.who])[:, None], np.sort(lessons.azimuth[one], axis=1)[:, :1])
+        assert row.acc == pytest.approx(100 * (off <= 5).mean())
+        assert row.mae == pytest.approx(off.mean())
+    assert rows[2].acc >= max(rows[0].acc, rows[1].acc) - 10  # judged on what it was calibrated on
+    assert judge(sure, lessons.select(one)) == rows[:3]
+
+
+def test_confidence_is_the_same_on_another_device(lessons: FeatureSet, prior: Prior) -> None:
+    here, there = (calibrated(prior, lessons, device) for device in ("cpu", "cpu:0"))
+    assert here.constants == there.constants
+    assert judge(here, lessons) == judge(there, lessons, "cpu:0")
+
+
+def test_leaving_families_out(lessons: FeatureSet) -> None:
+    parts = by_family(lessons, FAMILIES)
+    done: list[tuple[int, int]] = []
+    judged = leave_one_out(
+        parts, parts, parts, on_progress=lambda now, all_: done.append((now, all_)), **TINY
+    )
+    assert done == [(1, 2), (2, 2)]
+    assert list(judged) == list(FAMILIES)
+    for family, other in (FAMILIES, FAMILIES[::-1]):
+        expected = judge(calibrated(school([parts[other]], **TINY), joined([parts[other]])), parts[family])
+        assert judged[family] == expected
+        assert all(isinstance(row, Judgement) for row in judged[family])
+
+
+def test_leaving_the_only_family_out_is_refused(lessons: FeatureSet) -> None:
+    alone = {"hybrid": by_family(lessons, FAMILIES)["hybrid"]}
+    with pytest.raises(DataError, match="at least two"):
+        leave_one_out(alone, alone, alone, **TINY)
