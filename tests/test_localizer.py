@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from tytoalba.angles import distance
 from tytoalba.audio import frames
 from tytoalba.data.rooms import diffuse_noise
-from tytoalba.errors import AudioError, TytoWarning
+from tytoalba.errors import AudioError, TytoError, TytoWarning
 from tytoalba.geometry import MicArray, load_array
 from tytoalba.localizer import METHODS, Located, locate, locate_frames
 from tytoalba.soundfiles import read_audio, write_audio
 
 PEPPER, RESPEAKER, LINEAR = load_array("pepper"), load_array("respeaker-usb-4"), load_array("linear-4")
 Sound = NDArray[np.float32]
+
+CLASSICAL = [name for name in METHODS if name != "prior"]
 
 
 def plane_wave(
@@ -46,7 +48,7 @@ def in_batches(sound: Sound, array: MicArray, size: int = 1000) -> Iterator[Soun
         yield every[first : first + size]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", CLASSICAL)
 @pytest.mark.parametrize("array", [PEPPER, RESPEAKER, PEPPER.rotated(50.0)], ids=["pepper", "usb", "turned"])
 @pytest.mark.parametrize("azimuth", [37.0, 181.0, 300.0])
 def test_a_wave_is_found_where_it_comes_from(
@@ -100,7 +102,7 @@ def test_confidence_tells_a_wave_from_noise() -> None:
     assert all(value == round(value, 4) for value in sure)  # as one would print it
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", CLASSICAL)
 def test_two_waves(method: str) -> None:
     both = plane_wave(PEPPER, 60.0) + plane_wave(PEPPER, 200.0, seed=1)
     for n_sources in (2, "auto"):
@@ -122,7 +124,7 @@ def test_auto_reports_one_wave_once_and_never_more_than_it_can_tell() -> None:
     assert all(1 <= len(frame.azimuth) <= 3 for frame in many)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", CLASSICAL)
 @pytest.mark.parametrize(
     ("azimuth", "reported"), [(30.0, 30.0), (150.0, 30.0), (200.0, 340.0), (300.0, 300.0)]
 )
@@ -246,3 +248,17 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     write_audio(tmp_path / "stereo.wav", plane_wave(RESPEAKER, 40.0)[:2], 16000)
     with pytest.raises(AudioError, match="channels that came: 2"):
         next(locate(tmp_path / "stereo.wav", RESPEAKER))
+
+
+@pytest.mark.parametrize("yaw", [0.0, 50.0, 122.5])
+def test_the_prior_finds_a_wave_however_the_array_is_mounted(yaw: float) -> None:
+    array = PEPPER.rotated(yaw)
+    for azimuth in (37.0, 181.0, 300.0):
+        for frame in locate_frames(in_batches(plane_wave(array, azimuth, 0.5), array), array, "prior"):
+            assert distance(frame.azimuth[0], azimuth) <= 5
+            assert 0 < frame.confidence[0] <= 1
+
+
+def test_an_array_without_a_prior_is_told_how_to_get_one() -> None:
+    with pytest.raises(TytoError, match="`tyto prior linear-4` makes one"):
+        list(locate_frames(in_batches(plane_wave(LINEAR, 30.0, 0.5), LINEAR), LINEAR, "prior"))

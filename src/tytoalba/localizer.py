@@ -14,6 +14,7 @@ from tytoalba.audio import rms, stream_frames
 from tytoalba.gcc import SPEECH_BAND, Band
 from tytoalba.geometry import MicArray
 from tytoalba.music import Music
+from tytoalba.prior import PriorMaps
 from tytoalba.soundfiles import Source, stream_audio
 from tytoalba.srp import SrpPhat
 
@@ -28,6 +29,7 @@ RELATIVE_HEIGHT = 0.7
 METHODS: dict[str, Callable[[MicArray, int, Band, int], Mapper]] = {
     "srp": lambda array, n_samples, band, _: SrpPhat(array, n_samples, band),
     "music": lambda array, n_samples, band, n_sources: Music(array, n_samples, band, n_sources),
+    "prior": lambda array, n_samples, *_: PriorMaps(array, n_samples),  # has bands of its own
 }
 """Localizers by name: (array, samples of a frame, band, sources expected) -> map of frames."""
 

@@ -32,6 +32,7 @@ from tytoalba.gcc import Band, GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.opinions import Blend
 from tytoalba.srp import lag_matrix
+from tytoalba.symmetry import symmetries
 
 Array = Any
 """A numpy array or a torch tensor; torch is imported only where a tensor came in."""
@@ -346,6 +347,44 @@ def prior_folder() -> Path:
 @lru_cache(maxsize=8)
 def _load_once(path: Path, _changed: int) -> Prior:
     return Prior.load(path)
+
+
+@dataclass(frozen=True)
+class PriorMaps:
+    """The maps of an array's prior: call it with (n_frames, n_mics, n_samples) -> (n_frames, 360), in 0..1.
+
+    Where the array is symmetric, each frame is looked at from both sides and the answers are averaged. How
+    the array is mounted (yaw) turns the answers.
+    """
+
+    array: MicArray
+    n_samples: int
+
+    def __post_init__(self) -> None:
+        if self.n_samples != self._prior.gcc.n_samples:
+            raise PriorError(
+                f"the prior of {self.array.name} looks at frames of {self._prior.gcc.n_samples} samples, "
+                f"not {self.n_samples}"
+            )
+
+    @cached_property
+    def _prior(self) -> Prior:
+        prior = find_prior(replace(self.array, yaw=0.0))
+        if prior is None:
+            raise PriorError(f"{self.array.name} has no prior; `tyto prior {self.array.name}` makes one")
+        return prior
+
+    def __call__(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Maps of frames."""
+        prior = self._prior
+        X = np.asarray(prior.gcc(frames), np.float32).reshape(len(frames), prior.gcc.n_features)
+        maps: NDArray[np.float32] = scores(prior.logits(X))
+        for mirror in symmetries(prior.array)[1:2]:
+            other = mirror.back(scores(prior.logits(X[:, mirror.order(prior.gcc)])))
+            maps = np.asarray((maps + other) / 2, np.float32)
+        whole, rest = divmod(self.array.yaw, 1.0)
+        turned = np.roll(maps, int(whole), axis=1)
+        return np.asarray((1 - rest) * turned + rest * np.roll(turned, 1, axis=1), np.float32)
 
 
 def same_ears(a: MicArray, b: MicArray) -> bool:

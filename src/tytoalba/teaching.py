@@ -66,7 +66,7 @@ def teach_everywhere(
     seconds: float = 5.0,
     n_features: int = 2000,
     alpha: float = 0.3,
-    simulated: int = 3,
+    simulated: int = 2,
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Change]:
@@ -75,7 +75,9 @@ def teach_everywhere(
     if find_prior(array) is None:
         raise TytoError(f"{array.name} has no prior to start from; `tyto prior {array.name}` makes one")
     task = Task(gcc.n_features, seed=seed, array=array, gcc=gcc)
-    make = partial(Tyto, task, n_features=n_features, alpha=alpha, simulated=simulated, answers="anywhere")
+    make = partial(
+        Tyto, task, n_features=n_features, alpha=alpha, simulated=simulated, views=1, answers="anywhere"
+    )
     changes = []
     for number in range(n_homes):
         home = _home(array, gcc, voices, n_directions, seconds, np.random.default_rng([seed, number]))

@@ -18,7 +18,9 @@ def locate(
         typer.Argument(help="A recording, or one mono file a microphone in order; - reads a wav from stdin."),
     ],
     array: Annotated[str, typer.Option("--array", "-a", help="Built-in array, or a TOML file.")] = "pepper",
-    method: Annotated[str, typer.Option("--method", "-m", help="srp or music.")] = "srp",
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="srp, music, or prior: learned from simulations.")
+    ] = "srp",
     sources: Annotated[str, typer.Option(help="How many sources to report, or auto.")] = "1",
     band: Annotated[
         str, typer.Option(help="Frequencies to listen to, LOW-HIGH in Hz, or full.")

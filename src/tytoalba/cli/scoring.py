@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def score(
     data: Annotated[Path, typer.Argument(help="Folder of a data set: SSLR, or what tyto simulate wrote.")],
     method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="srp, music; repeat for both.")
+        list[str] | None, typer.Option("--method", "-m", help="srp, music, prior; repeat for several.")
     ] = None,
     part: Annotated[
         str, typer.Option(help="Recordings of parts whose name begins so; test: test and human.")

@@ -21,7 +21,7 @@ def teaching(
     seconds: Annotated[float, typer.Option(help="Of teaching, and of asking, at each direction.")] = 5.0,
     n_features: Annotated[int, typer.Option("--features", help="Random features of the learner.")] = 2000,
     alpha: Annotated[float, typer.Option(help="Larger: the prior is believed longer.")] = 0.3,
-    simulated: Annotated[int, typer.Option(help="How often each simulated frame of the prior counts.")] = 3,
+    simulated: Annotated[int, typer.Option(help="How often each simulated frame of the prior counts.")] = 2,
     speech: Annotated[
         Path | None, typer.Option(help="Folder of real speech, one file a speaker; else a synthetic voice.")
     ] = None,
@@ -76,7 +76,8 @@ def teaching(
     out.print(
         f"{seconds:g} s of teaching at a direction, {len(changes)} lessons: accuracy there "
         f"{told['before']:.1f} -> {told['after']:.1f} %, elsewhere {told['others_before']:.1f} -> "
-        f"{told['others_after']:.1f} %"
+        f"{told['others_after']:.1f} %",
+        soft_wrap=True,
     )
     for row in told["by_distance"]:
         out.print(
