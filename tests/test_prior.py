@@ -26,16 +26,13 @@ from tytoalba.prior import (
     TOP,
     Prior,
     PriorError,
-    find_prior,
     full_band,
-    prior_folder,
     prior_gcc,
-    same_ears,
     scores,
-    shipped_priors,
     steering_matrix,
 )
 from tytoalba.products import gaussian_labels, quantize_labels
+from tytoalba.shelf import find_prior, prior_folder, same_ears, shipped_priors
 from tytoalba.srp import SrpPhat
 
 torch = pytest.importorskip("torch")
@@ -359,7 +356,7 @@ def test_a_prior_of_ones_own_goes_before_a_shipped_one(
     monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
     prior.save(tmp_path / "shipped.safetensors")
     replace(prior, about={"made": "by me"}).save(tmp_path / "priors" / "mine.safetensors")
-    monkeypatch.setattr("tytoalba.prior.shipped_priors", lambda: {"mine": tmp_path / "shipped.safetensors"})
+    monkeypatch.setattr("tytoalba.shelf.shipped_priors", lambda: {"mine": tmp_path / "shipped.safetensors"})
     found = find_prior(MINE)
     assert found is not None
     assert found.about == {"made": "by me"}

@@ -18,7 +18,8 @@ from tytoalba import schooling
 from tytoalba.cli import main
 from tytoalba.data.scenes import Scenes
 from tytoalba.geometry import load_array
-from tytoalba.prior import Prior, find_prior, prior_gcc, steering_matrix
+from tytoalba.prior import Prior, prior_gcc, steering_matrix
+from tytoalba.shelf import find_prior
 
 torch = pytest.importorskip("torch")
 MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)

@@ -14,7 +14,7 @@ from tytoalba.audio import rms, stream_frames
 from tytoalba.gcc import SPEECH_BAND, Band
 from tytoalba.geometry import MicArray
 from tytoalba.music import Music
-from tytoalba.prior import PriorMaps
+from tytoalba.shelf import PriorMaps
 from tytoalba.soundfiles import Source, stream_audio
 from tytoalba.srp import SrpPhat
 

@@ -28,7 +28,8 @@ from tytoalba.geometry import MicArray
 from tytoalba.methods import Task
 from tytoalba.methods.tyto import Tyto
 from tytoalba.phases import Phase
-from tytoalba.prior import find_prior, prior_gcc
+from tytoalba.prior import prior_gcc
+from tytoalba.shelf import find_prior
 
 X32 = NDArray[np.float32]
 SNR = (5.0, 25.0)

@@ -60,9 +60,9 @@ def prior(
     from tytoalba.data.acoustics import FAMILIES
     from tytoalba.data.voice import SyntheticVoices, choose_voices
     from tytoalba.geometry import load_array
-    from tytoalba.prior import prior_folder
     from tytoalba.schooling import RECIPE, TURNS, by_family, calibrated, judge, school
     from tytoalba.schooling import leave_one_out as judge_recipe
+    from tytoalba.shelf import prior_folder
     from tytoalba.training import Recipe
 
     mics = load_array(array)

@@ -18,9 +18,10 @@ from tytoalba.methods.heads import listed, restored
 from tytoalba.methods.method import Memory, Method, Task
 from tytoalba.opinions import known
 from tytoalba.phases import Phase
-from tytoalba.prior import Prior, find_prior, scores
+from tytoalba.prior import Prior, scores
 from tytoalba.products import gaussian_labels, quantize_labels
 from tytoalba.ridge import choose_ridge
+from tytoalba.shelf import find_prior
 from tytoalba.structured import OrthogonalFourier, StructuredFourier
 from tytoalba.symmetry import Symmetry, symmetries
 
