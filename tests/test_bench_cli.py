@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from commands import Tyto
 from tytoalba.benchdata import BenchData
-from tytoalba.cli import main
 from tytoalba.config import shipped_configs
 from tytoalba.results import load_results
 
@@ -24,49 +20,6 @@ TINY = (
 TEXTS = ["report.html", "rows.csv", "tables.md", "tables.tex"]
 PICTURES = ["accuracy.png", "accuracy.svg", "matrix.png", "polar.png"]
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command gave back."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def error(self) -> str:
-        """The refusal: one line on standard error, exit code 2, nothing on standard output."""
-        assert self.code == 2
-        assert self.out == ""
-        assert "Traceback" not in self.err
-        (line,) = [line for line in self.err.splitlines() if line.startswith("error:")]
-        assert self.err.strip().endswith(line)
-        return line
-
-
-Tyto = Callable[..., Ran]
-
-
-@pytest.fixture
-def tyto(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tyto:
-    """Run the command in this process, as its entry point does."""
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def run(*arguments: str | Path) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["tyto", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(bool(end.code))
-        else:
-            code = 0
-        printed = capsys.readouterr()
-        return Ran(code, printed.out, printed.err)
-
-    return run
 
 
 @pytest.fixture(scope="module")

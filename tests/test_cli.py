@@ -7,9 +7,6 @@ import io
 import json
 import subprocess
 import sys
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +16,10 @@ import typer.main
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
+from commands import Ran, Tyto
 from tytoalba import __version__
 from tytoalba.angles import distance
-from tytoalba.cli import app, main
+from tytoalba.cli import app
 from tytoalba.data import open_dataset
 from tytoalba.data.features import FeatureSet, simulate_features
 from tytoalba.data.simulated import QUICK, Simulation
@@ -42,48 +40,6 @@ general: {
   );
 }
 """
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command gave back."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def error(self) -> str:
-        """The refusal: one line on standard error, exit code 2, nothing on standard output."""
-        assert self.code == 2
-        assert "Traceback" not in self.err
-        (line,) = [line for line in self.err.splitlines() if line.startswith("error:")]
-        assert self.err.strip().endswith(line)
-        return line
-
-
-Tyto = Callable[..., Ran]
-
-
-@pytest.fixture
-def tyto(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tyto:
-    """Run the command in this process, as its entry point does."""
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def run(*arguments: str | Path) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["tyto", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(bool(end.code))
-        else:
-            code = 0
-        printed = capsys.readouterr()
-        return Ran(code, printed.out, printed.err)
-
-    return run
 
 
 def process(*arguments: str | Path, stdin: bytes = b"") -> Ran:

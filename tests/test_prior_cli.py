@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from commands import Tyto
 from tytoalba import schooling
-from tytoalba.cli import main
 from tytoalba.data.scenes import Scenes
 from tytoalba.geometry import load_array
 from tytoalba.prior import Prior, prior_gcc, steering_matrix
@@ -31,28 +29,6 @@ TINY = (
 LESSONS = ("--homes", "1", "--directions", "2", "--seconds", "1", "--features", "40", "--simulated", "1")
 
 
-@dataclass(frozen=True)
-class Ran:
-    """What a command gave back."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def error(self) -> str:
-        """The refusal: one line on standard error, exit code 2, nothing on standard output."""
-        assert self.code == 2, self.err
-        assert self.out == ""
-        assert "Traceback" not in self.err
-        (line,) = [line for line in self.err.splitlines() if line.startswith("error:")]
-        assert self.err.strip().endswith(line)
-        return line
-
-
-Tyto = Callable[..., Ran]
-
-
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
     """Threads that wait for each other take ten times as long on arrays this small."""
@@ -63,26 +39,11 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
-def tyto(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Tyto:
-    """Run the command in this process, as its entry point does, on short scenes; no user's folder."""
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+def tyto(tyto: Tyto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tyto:
+    """The command on short scenes, and with no user's folder of priors."""
     monkeypatch.setattr(schooling, "Scenes", partial(Scenes, seconds=0.8))
-    monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
-
-    def run(*arguments: str | Path) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["tyto", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(bool(end.code))
-        else:
-            code = 0
-        printed = capsys.readouterr()
-        return Ran(code, printed.out, printed.err)
-
-    return run
+    return tyto
 
 
 @pytest.fixture

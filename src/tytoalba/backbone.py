@@ -7,6 +7,7 @@ never from torch's global state: the same seed starts from the same weights on e
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Literal
 
 import numpy as np
@@ -45,15 +46,15 @@ class BatchNorm(nn.Module):
         )
 
 
-class Network(nn.Module):
+class Network(nn.Module, ABC):
     """What can be trained: logits from scaled features; its randomness comes from `generator`."""
 
     generator: torch.Generator
     """Of dropout, and of the order of frames in training."""
 
+    @abstractmethod
     def features(self, X: Tensor) -> Tensor:
         """The last hidden layer."""
-        raise NotImplementedError
 
     def scores(self, X: Tensor) -> Tensor:
         """Sigmoid of the logits."""

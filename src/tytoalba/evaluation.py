@@ -15,10 +15,8 @@ from tytoalba.data.recording import Recording
 from tytoalba.errors import DataError
 from tytoalba.gcc import SPEECH_BAND, Band
 from tytoalba.localizer import METHODS, heard_once
-from tytoalba.metrics import accuracies, front_back_confusion, match
+from tytoalba.metrics import TOLERANCE, accuracies, front_back_confusion, match
 from tytoalba.parallel import parallel_map
-
-TOLERANCE = 5.0
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -73,7 +74,7 @@ class RandomReLU:
         return _blockwise(block, Z, self.n_features, dtype, BLOCK // self.n_features)
 
 
-class FourierFeatures:
+class FourierFeatures(ABC):
     """What every map H = cos(Z W / bandwidth + b) shares: its settings, its phases b and the exact look-up.
 
     H is the same to the bit for the same Z whatever the batch, BLAS, number of threads or device, so what was
@@ -105,13 +106,13 @@ class FourierFeatures:
         """The same features as int8, `quantize(transform(Z))`, computed without the floats between."""
         return self._look_up("codes", Z, np.int8)
 
+    @abstractmethod
     def _draw(self) -> dict[str, NDArray[Any]]:
         """The constants of `_turns`; sets `_farthest`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _turns(self, steps: Array, here: dict[str, Array]) -> Array:
         """Z W / bandwidth (n, n_features) in steps of the turn, not rounded, from whole steps of Z."""
-        raise NotImplementedError
 
     def _rows_at_once(self, Z: Array) -> int:  # noqa: ARG002 - it may depend on the device
         return BLOCK // self.n_features

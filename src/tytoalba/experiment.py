@@ -26,12 +26,11 @@ from tytoalba.config import Config, Job
 from tytoalba.errors import TytoError
 from tytoalba.files import written_whole
 from tytoalba.methods import METHODS, Method, Task
-from tytoalba.metrics import match
+from tytoalba.metrics import TOLERANCE, match
 from tytoalba.parallel import available_cores, parallel_map
 from tytoalba.phases import Phase, generalised, groups, phase_of, split
 
 FORMAT, VERSION = "tytoalba-results", 1
-TOLERANCE = 5.0
 SECTOR = 15
 LARGEST_DEVIATION = 1e-6
 """Of accumulated weights from the joint closed form, relative; rounding in float64 stays below it."""

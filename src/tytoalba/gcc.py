@@ -108,6 +108,12 @@ class GccPhat:
             limits.append((int(np.ceil(low / width - 1e-9)), stop))
         return tuple(limits)
 
+    @property
+    def band_shares(self) -> NDArray[np.float64]:
+        """How much of all bins each band has."""
+        widths = np.array([stop - start for start, stop in self.bins], np.float64)
+        return np.asarray(widths / widths.sum())
+
     @cached_property
     def span(self) -> tuple[int, int]:
         """FFT bins [start, stop) that any band needs."""

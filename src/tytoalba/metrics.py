@@ -22,7 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from tytoalba.angles import Float, distance, frames_by_sources
 
 Rule = Literal["best", "greedy"]
-TOLERANCES = (5.0, 10.0, 15.0, 20.0, 30.0)
+TOLERANCE = 5.0
+"""Degrees within which a source counts as found."""
+TOLERANCES = (TOLERANCE, 10.0, 15.0, 20.0, 30.0)
 
 _ROUNDING = 1e-9  # degrees: 4.9 and 359.9 are 5 apart, whatever their last bit says
 _MOST_OPTIONS = 24  # 4!: beyond four sources a frame at a time is faster than every permutation

@@ -104,9 +104,11 @@ class Prior:
     def __post_init__(self) -> None:
         wanted = _layout(len(self.gcc.band_list) * len(self.gcc.pairs), self.width)
         found = {name: values.shape for name, values in self.weights.items()}
-        if found != wanted or self.steps.keys() != wanted.keys():
+        if found != wanted or self.steps.keys() != wanted.keys() or self.width < 1:
             raise PriorError("the weights of this prior do not fit each other: it is damaged")
         _check_constants(self.constants)
+        if not isinstance(self.about, dict):
+            raise PriorError("what this prior says about itself is damaged or was altered")
         if self.frames:
             n = len(self.frames.get("logits", ()))
             kept = {name: (values.dtype.str, *values.shape) for name, values in self.frames.items()}
@@ -212,12 +214,9 @@ class Prior:
 
     def maps(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
         """SRP-PHAT maps (n_frames, 360), float32, from the same features: the mean over bins and pairs."""
-        n_lags = self.gcc.n_lags
-        bins = np.array([stop - start for start, stop in self.gcc.bins], np.float64)
-        share = np.repeat(bins / bins.sum() / len(self.gcc.pairs), len(self.gcc.pairs) * n_lags)
-        matrix = (self._places["numpy"]["matrix"].reshape(-1, N_DIRECTIONS) * share[:, None]).astype(
-            np.float32
-        )
+        steered = self._places["numpy"]["matrix"].reshape(len(self.gcc.band_list), -1, N_DIRECTIONS)
+        weighted = steered * (self.gcc.band_shares / len(self.gcc.pairs))[:, None, None]
+        matrix = weighted.reshape(-1, N_DIRECTIONS).astype(np.float32)
         maps: NDArray[np.float32] = (self._flat(np.asarray(X, np.float32))[:, None] @ matrix)[:, 0]
         return maps
 

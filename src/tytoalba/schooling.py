@@ -17,7 +17,7 @@ from tytoalba.data.scenes import Scenes, scene_features
 from tytoalba.data.voice import Voices
 from tytoalba.errors import DataError
 from tytoalba.geometry import MicArray
-from tytoalba.metrics import match
+from tytoalba.metrics import TOLERANCE, match
 from tytoalba.opinions import Blend
 from tytoalba.prior import Prior, prior_gcc, scores, steering_matrix
 from tytoalba.training import Recipe
@@ -25,7 +25,6 @@ from tytoalba.training import Recipe
 TURNS = ("hybrid", "anechoic", "hybrid", "anechoic", "pyroom")
 """Families of acoustics in the turn that scenes take: a scene of pyroomacoustics costs five of the others."""
 RECIPE = Recipe(epochs=10, lr=2e-3, weight_decay=1e-6, batch=512)
-TOLERANCE = 5.0
 N_KEPT = 3000
 """Simulated frames that a prior keeps: two megabytes for four microphones at 48 kHz."""
 MARGINS = (1.0, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.0)

@@ -8,6 +8,7 @@ too, and a question can be asked from every side and the answers averaged.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,7 @@ class Symmetry:
         return scores[:, (self.turn + (-theta if self.mirrored else theta)) % N_DIRECTIONS]
 
 
+@lru_cache(maxsize=32)
 def symmetries(array: MicArray) -> tuple[Symmetry, ...]:
     """All symmetries of an array whose turn is whole degrees: nothing changed, then mirrored, then turned.
 

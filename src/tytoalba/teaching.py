@@ -27,13 +27,13 @@ from tytoalba.gcc import GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.methods import Task
 from tytoalba.methods.tyto import Tyto
+from tytoalba.metrics import TOLERANCE
 from tytoalba.phases import Phase
 from tytoalba.prior import prior_gcc
 from tytoalba.shelf import find_prior
 
 X32 = NDArray[np.float32]
 SNR = (5.0, 25.0)
-TOLERANCE = 5.0
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
@@ -43,6 +44,15 @@ def print_warning(
 def print_json(value: Any) -> None:
     """One line of JSON on standard output."""
     print(json.dumps(value, allow_nan=False))
+
+
+def write_json(value: Any, path: Path) -> None:
+    """A JSON file, whole or not at all; its folder is made."""
+    from tytoalba.files import written_whole
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=1, allow_nan=False), encoding="utf-8")
 
 
 def print_csv(header: Sequence[str], rows: Iterator[Sequence[Any]]) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tytoalba.cli.console import choose_device, err, out, print_json, progress_bar
+from tytoalba.cli.console import choose_device, err, out, print_json, progress_bar, write_json
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
@@ -76,10 +75,12 @@ def prior(
         )
     if leave_one_out and len(set(turns)) < 2:
         raise TytoError("--leave-one-out needs at least two families of acoustics")
+    if output is None and Path(mics.name).name != mics.name:
+        raise TytoError(f"an array called {mics.name!r} gives no name for a file; choose one with -o")
     path = output or prior_folder() / f"{mics.name}.safetensors"
     for file in (path, results):
-        if file and (file.is_dir() or "/" in mics.name):
-            raise TytoError(f"{file} is a directory, or the array's name has a slash; choose a file with -o")
+        if file and file.is_dir():
+            raise TytoError(f"{file} is a directory, not a file to write")
     synthetic = SyntheticVoices()
     real = choose_voices(speech)
     voices = (real, synthetic) if speech else (synthetic,)
@@ -111,8 +112,7 @@ def prior(
             left = judge_recipe(learn, hold, meet, on_progress=steps, **how)
         told["left_out"] = _plain(left)
     if results:
-        results.parent.mkdir(parents=True, exist_ok=True)
-        results.write_text(json.dumps(told, indent=1), encoding="utf-8")
+        write_json(told, results)
     if as_json:
         print_json(told)
     else:

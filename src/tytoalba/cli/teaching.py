@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tytoalba.cli.console import out, print_json, progress_bar
+from tytoalba.cli.console import out, print_json, progress_bar, write_json
 from tytoalba.errors import TytoError
 
 
@@ -53,6 +52,8 @@ def teaching(
             "--homes must be at least 1, --directions at least 2, --seconds from 0.5 to 60, --features at "
             "least 1, --alpha positive, --simulated and --seed not negative"
         )
+    if results and results.is_dir():
+        raise TytoError(f"{results} is a directory, not a file to write")
     with progress_bar("lessons") as steps:
         changes = teach_everywhere(
             load_array(array),
@@ -68,8 +69,7 @@ def teaching(
         )
     told: dict[str, Any] = {"array": array, "seconds": seconds, "homes": homes, **summary(changes)}
     if results:
-        results.parent.mkdir(parents=True, exist_ok=True)
-        results.write_text(json.dumps(told, indent=1), encoding="utf-8")
+        write_json(told, results)
     if as_json:
         print_json(told)
         return

@@ -23,7 +23,7 @@ from scipy.fft import irfft, next_fast_len
 
 from tytoalba.data.rooms import Placement, Room, Vector, diffuse_noise, room_response, wavefronts
 from tytoalba.errors import MissingExtraError
-from tytoalba.geometry import MicArray, unit_vector
+from tytoalba.geometry import SPEED_OF_SOUND, MicArray, unit_vector
 
 Sound = NDArray[np.float32]
 OCTAVES = (125, 250, 500, 1000, 2000, 4000, 8000)
@@ -142,9 +142,13 @@ def anechoic(array: MicArray, _: MicArray, sources: list[Source], rng: np.random
     responses = []
     for source in sources:
         far = float(np.linalg.norm(source.position))
-        detour = np.concatenate([rng.uniform(0.1, 4.0, n_strong), 343.0 * rng.uniform(0.002, 0.15, n_sparse)])
+        detour = np.concatenate(
+            [rng.uniform(0.1, 4.0, n_strong), SPEED_OF_SOUND * rng.uniform(0.002, 0.15, n_sparse)]
+        )
         strong = 10 ** (rng.uniform(-14, -1, n_strong) / 20)
-        sparse = level * np.exp(-detour[n_strong:] / 343.0 / spread) * rng.choice([-1.0, 1.0], n_sparse)
+        sparse = (
+            level * np.exp(-detour[n_strong:] / SPEED_OF_SOUND / spread) * rng.choice([-1.0, 1.0], n_sparse)
+        )
         towards = rng.standard_normal((n_strong + n_sparse, 3))
         towards *= ((far + detour) / np.linalg.norm(towards, axis=1))[:, None]
         position = np.concatenate([source.position[None], towards])
@@ -152,7 +156,7 @@ def anechoic(array: MicArray, _: MicArray, sources: list[Source], rng: np.random
         strength = np.concatenate([[1.0], np.concatenate([strong, sparse]) * (far + detour) / far])
         look = source.facing / np.linalg.norm(source.facing)
         looks = np.concatenate([look[None], -towards / np.linalg.norm(towards, axis=1, keepdims=True)])
-        n = int((far / 343.0 + 0.17) * array.sample_rate)
+        n = int((far / SPEED_OF_SOUND + 0.17) * array.sample_rate)
         heard = wavefronts(array, HERE, position, strength, n, looks, source.pattern)
         responses.append(heard.astype(np.float32))
     return responses
@@ -181,7 +185,7 @@ def reflector(array: MicArray, source: Source, rng: np.random.Generator) -> Soun
         return np.zeros((array.n_mics, 1), np.float32)
     mirrored = source.position + 2 * (away - behind) * normal
     look = -mirrored / np.linalg.norm(mirrored)
-    n = int((np.linalg.norm(mirrored) / 343.0 + 0.01) * array.sample_rate)
+    n = int((np.linalg.norm(mirrored) / SPEED_OF_SOUND + 0.01) * array.sample_rate)
     strength = np.array([rng.uniform(0.2, 0.8)])
     heard = wavefronts(array, HERE, mirrored[None], strength, n, look[None], source.pattern)
     return heard.astype(np.float32)

@@ -34,9 +34,8 @@ class SrpPhatMethod(Method):
             )
         bands = task.gcc.band_list
         maps = [lag_matrix(replace(task.gcc, bands=b), task.array, task.n_directions) for b in bands]
-        bins = [stop - start for start, stop in task.gcc.bins]
-        shares = [m * (n / sum(bins)) for m, n in zip(maps, bins, strict=True)]
-        self._matrix = np.concatenate(shares).astype(np.float32)  # (n_inputs, n_directions)
+        weighted = np.array(maps) * task.gcc.band_shares[:, None, None]
+        self._matrix = weighted.reshape(-1, task.n_directions).astype(np.float32)  # (n_inputs, n_directions)
 
     def learn(self, phase: Phase) -> None:
         """Nothing to learn; a phase that does not fit is still refused."""

@@ -118,7 +118,6 @@ class Tyto(Method):
         ridge = (START if isinstance(alpha, str) else alpha) * n_features / 2
         self._head = AnalyticHead(n_features, n_outputs, ridge, exact=True, device=device)
         self._held = copy(self._head) if alpha == "held-out" else None
-        self._sizes = n_features, n_outputs
         self._solved: AnalyticHead | None = None
         self._from_simulation: AnalyticHead | None = None
         self._counts = np.zeros(task.n_directions, np.int64)
@@ -207,7 +206,7 @@ class Tyto(Method):
             return None
         if self._from_simulation is None:
             logits, sound = (self._beside(values) for values in self.prior.simulated_frames())
-            head = AnalyticHead(*self._sizes, exact=True, device=self._head.device)
+            head = AnalyticHead(self.n_features, self._head.n_outputs, exact=True, device=self._head.device)
             B = quantize_labels(scores(logits))
             Y = _joined([B, B]) if self.prior_frames else B  # the prior's word shall stay as it is
             head.learn(self._expand(logits, sound), Y, times=self.simulated)
