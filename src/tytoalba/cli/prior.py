@@ -47,8 +47,8 @@ def prior(
 ) -> None:
     """Make the prior of an array: simulate, train, calibrate, judge.
 
-    It takes minutes on a GPU; on two cores about a quarter of an hour with --scenes 800 --width 32.
-    The learner `tyto` finds it from then on; pepper and ReSpeaker arrays have one already.
+    It takes minutes on a GPU; on a CPU take fewer --scenes and a smaller --width, such as 800 and 32. The
+    learner `tyto` finds it from then on; pepper, respeaker-usb-4 and respeaker-6mic have one already.
 
     Examples:
 
