@@ -305,7 +305,8 @@ def small(valid: bool = True, bands: Any = BAND) -> BenchData:
     def frames(n: int) -> Frames:
         azimuth = rng.uniform(0, 360, (n, 2))
         azimuth[::2, 1] = np.nan
-        return Frames(rng.standard_normal((n, gcc.n_features)).astype(np.float32), azimuth)
+        place = rng.integers(0, 9, (n, 2)) if n > 4 else None
+        return Frames(rng.standard_normal((n, gcc.n_features)).astype(np.float32), azimuth, place)
 
     tests = {(CLEAN, "test"): frames(5), (str(WHITE), "test"): frames(3), (CLEAN, "human"): frames(2)}
     return BenchData("simulated:tiny", frames(9), frames(4) if valid else None, tests, PEPPER, gcc)

@@ -18,6 +18,7 @@ from tytoalba.data.simulated import PRESETS
 from tytoalba.geometry import MicArray, builtin_arrays
 from tytoalba.results import load_results
 from tytoalba.soundfiles import write_audio
+from tytoalba.summary import summarise
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -90,10 +91,26 @@ def test_committed_results_can_be_read(path: Path) -> None:
     assert load_results(str(path)).rows
 
 
-def test_results_of_the_readme_are_those_of_the_tables() -> None:
-    tables = (ROOT / "docs" / "results" / "tables.md").read_text(encoding="utf-8")
+def measured(name: str) -> set[tuple[str, str]]:
+    """MAE and ACC of every row and subset of a committed result, as tables write them."""
+    cells = [
+        cell
+        for summary in summarise([load_results(str(ROOT / "results" / name))])
+        for cell in (*summary.subsets.values(), summary.overall)
+    ]
+    return {(f"{cell.mae.mean:.2f}", f"{cell.acc.mean:.1f}") for cell in cells}
+
+
+def test_results_of_the_readme_are_those_that_were_measured() -> None:
     (table,) = re.findall(r"\n\| \| one source.*?\n\n", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     numbers = re.findall(r"(\d+\.\d+) / (\d+\.\d)", table)
-    assert len(numbers) == 7 * 3
-    for mae, acc in numbers:
-        assert re.search(rf"\b{re.escape(mae)} ± \d+\.\d+ / {re.escape(acc)} ±", tables), (mae, acc)
+    assert len(numbers) == 9 * 3
+    assert set(numbers) <= measured("table1.json") | measured("learner.json")
+
+
+def test_the_learner_of_the_docs_is_the_one_that_was_measured() -> None:
+    page = (ROOT / "docs" / "learner.md").read_text("utf-8")
+    (table,) = re.findall(r"\n\| \| one source \| two sources \| overall \| after.*?\n\n", page, re.DOTALL)
+    rows = [re.findall(r"(\d+\.\d+) / (\d+\.\d)", line)[:3] for line in table.splitlines() if "/" in line]
+    assert len(rows) == 5
+    assert {pair for row in rows for pair in row} <= measured("learner.json")

@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -20,7 +22,7 @@ from tytoalba.angles import distance, to_class
 from tytoalba.benchdata import CLEAN, BenchData, Frames
 from tytoalba.config import Config, Job, load_config, shipped_configs
 from tytoalba.errors import TytoError
-from tytoalba.experiment import run, run_job
+from tytoalba.experiment import averaged, run, run_job
 from tytoalba.methods import METHODS, Memory, Method, Task
 from tytoalba.methods.contract import toy_features, toy_task
 from tytoalba.methods.sslcil import SslCil
@@ -160,6 +162,8 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ("size = 0", "size must be a positive factor; got 0"),
         ("size = inf", "size must be a positive factor"),
         ("snr = [1e9]", "snr must be decibels"),
+        ("context = [0]", "context must be whole numbers"),
+        ("context = 3", "context must be a list"),
         ('name = "../x"', "name must be a file name"),
         ("name = 3", "name must be a file name"),
         ("data = 3", "data must be text"),
@@ -647,3 +651,41 @@ def test_options_that_a_method_refuses(method: str, options: dict[str, Any]) -> 
     config = toy_config(methods=(method,), options={method: options})
     with pytest.raises(TytoError, match=f"{method} cannot be made with options .*{next(iter(options))}"):
         one_job(config, toy_data())
+
+
+def placed(known: Frames, seed: int) -> Frames:
+    """Frames in random places of three recordings, with gaps."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.permutation(3 * 200)[: len(known)]
+    return replace(known, place=np.stack([numbers // 200, numbers % 200], axis=1))
+
+
+@given(st.integers(1, 60), st.integers(1, 9), st.integers(0, 2**31))
+def test_averages_over_neighbours_of_the_same_recording(n: int, context: int, seed: int) -> None:
+    place = placed(frames(n, 0), seed).place
+    assert place is not None
+    scores = np.random.default_rng(seed).standard_normal((n, 3)).astype(np.float32)
+    near = np.abs(place[:, None, 1] - place[None, :, 1]) <= context
+    beside = near & (place[:, None, 0] == place[None, :, 0])
+    expected = beside @ scores.astype(np.float64) / beside.sum(axis=1, keepdims=True)
+    assert averaged(scores, place, context) == pytest.approx(expected, abs=1e-5)
+
+
+def test_context_is_a_condition_of_its_own() -> None:
+    data = toy_data()
+    tests = {key: placed(known, 7) for key, known in data.tests.items()}
+    config = Config("c", methods=("srp-phat", "tyto"), n_phases=2, context=(1, 30), options=SMALL)
+    rows = run_job(config.jobs()[1], config, replace(data, tests=tests))
+    conditions = {(row["condition"], row["part"]) for row in rows}
+    assert conditions == {(c, p) for c in (CLEAN, "context 1", "context 30") for p in ("test", "human")}
+    plain = run_job(config.jobs()[1], replace(config, context=()), data)
+    clean = [row for row in rows if row["condition"] == CLEAN]
+    assert [row["acc"] for row in clean] == [row["acc"] for row in plain if row["condition"] == CLEAN]
+    with pytest.raises(TytoError, match="neighbours"):
+        run_job(config.jobs()[1], config, data)
+
+
+def test_an_endless_option_is_written_as_text() -> None:
+    job = Job("tyto", "", "contiguous", 0, {"n_features": 20, "prior_frames": float("inf")})
+    (row, *_) = run_job(job, Config("c", n_phases=1), toy_data())
+    assert row["options"]["prior_frames"] == "Infinity"

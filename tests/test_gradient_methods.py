@@ -14,17 +14,22 @@ import torch
 from numpy.typing import NDArray
 
 from tytoalba.angles import decode, distance
+from tytoalba.errors import TytoError
+from tytoalba.gcc import GccPhat
+from tytoalba.geometry import load_array
 from tytoalba.methods import METHODS, Method, Task
 from tytoalba.methods.contract import CHECKS
 from tytoalba.methods.ewc import Ewc
 from tytoalba.methods.exemplars import Exemplars, direction_of, equal_quota, herd, normalised
 from tytoalba.methods.finetune import FineTune
 from tytoalba.methods.icarl import ICarl
+from tytoalba.methods.joint import Joint
 from tytoalba.methods.lfl import LfL
 from tytoalba.methods.lwf import LwF
 from tytoalba.methods.rmm import Rmm
 from tytoalba.methods.ssil import SsIl, log_softmax_within
 from tytoalba.phases import Phase, groups, split
+from tytoalba.symmetry import symmetries
 
 GRADIENT = ("mlp-gcc", "joint", "fine-tune", "lwf", "ss-il", "icarl", "ewc", "lfl", "rmm")
 REPLAY = ("ss-il", "icarl", "rmm")
@@ -436,3 +441,27 @@ def test_ssil_distils_each_phase_by_itself() -> None:
 def test_options_that_make_no_sense_are_refused(cls: Any, option: str) -> None:
     with pytest.raises(ValueError, match=option):
         cls(TASK, **{option: -1})
+
+
+def test_joint_knows_the_mirrored_place_where_it_looks_from_both_sides() -> None:
+    array = load_array("pepper")
+    gcc = GccPhat.for_array(array, 512)
+    rng = np.random.default_rng(0)
+    azimuth = rng.uniform(20, 160, (200, 1))
+    noise = rng.standard_normal((200, 1, 512))
+    hertz = np.fft.rfftfreq(512, 1 / array.sample_rate)
+    arrival = np.stack([array.arrival_times(float(a)) for a in azimuth[:, 0]])  # (F, M)
+    heard = np.fft.irfft(np.fft.rfft(noise) * np.exp(-2j * np.pi * hertz * arrival[..., None]))
+    X = gcc(heard).reshape(200, -1).astype(np.float32)
+    task = Task(gcc.n_features, array=array, gcc=gcc)
+    mirror = symmetries(array)[1]
+    lesson = Phase(X, azimuth, np.arange(360))
+    errors = []
+    for views in (1, 2):
+        joint = Joint(task, views=views, width=64, epochs=60, batch=32, dropout=0.0, lr=3e-3)
+        joint.learn(lesson)
+        found = decode(joint.posterior(X[:, mirror.order(gcc)]))
+        errors.append(float(np.median(distance(found, mirror.azimuth(azimuth[:, 0])))))
+    assert errors[1] < 10 < errors[0]
+    with pytest.raises(TytoError, match="views"):
+        Joint(task, views=0)

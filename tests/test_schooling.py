@@ -32,6 +32,7 @@ from tytoalba.schooling import (
     school,
     simulate,
 )
+from tytoalba.symmetry import symmetries
 from tytoalba.training import Recipe
 
 torch = pytest.importorskip("torch")
@@ -286,3 +287,22 @@ def test_leaving_the_only_family_out_is_refused(lessons: FeatureSet) -> None:
     alone = {"hybrid": by_family(lessons, FAMILIES)["hybrid"]}
     with pytest.raises(DataError, match="at least two"):
         leave_one_out(alone, alone, alone, **TINY)
+
+
+def test_what_was_heard_on_one_side_is_known_on_the_other(lessons: FeatureSet) -> None:
+    mirror = next(s for s in symmetries(RESPEAKER) if s.mirrored)
+    one = lessons.select(np.arange(40))
+    both = {s.turn if not s.mirrored else -s.turn for s in symmetries(RESPEAKER)}
+    assert len(both) > 1
+    flat = replace(one, X=one.flat[:, mirror.order(one.gcc)].reshape(one.X.shape))
+    mirrored = replace(flat, azimuth=mirror.azimuth(one.azimuth))
+    known = school([one], **TINY | {"recipe": Recipe(epochs=60, lr=1e-2, weight_decay=0.0, batch=40)})
+    hits = [
+        float(
+            np.mean(
+                match(decode(scores(known.logits(s.flat)))[:, None], np.sort(s.azimuth, axis=1)[:, :1]) <= 10
+            )
+        )
+        for s in (one, mirrored)
+    ]
+    assert min(hits) > 0.5 * max(hits) > 0.1

@@ -76,3 +76,11 @@ def test_an_array_without_symmetry_has_one_view() -> None:
     crooked = MicArray("crooked", ((0.0, 0.0, 0.0), (0.05, 0.0, 0.0), (0.01, 0.07, 0.0)), 16000)
     assert symmetries(crooked) == (Symmetry((0, 1, 2), False, 0),)
     assert wrap(symmetries(crooked)[0].azimuth(np.array(5.0))) == 5.0
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_labels_move_with_their_sources(name: str) -> None:
+    azimuth = np.random.default_rng(0).uniform(0, 360, (20, 2))
+    for symmetry in symmetries(load_array(name)):
+        moved = encode(azimuth)[:, symmetry.columns]
+        assert np.allclose(moved, encode(symmetry.azimuth(azimuth)), atol=1e-9)

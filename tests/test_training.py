@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from tytoalba.angles import encode
 from tytoalba.backbone import Mlp, Network
 from tytoalba.errors import TytoError
-from tytoalba.training import Recipe, Schedule, labels, on_device, squared_error, squared_loss, train
+from tytoalba.symmetry import Symmetry
+from tytoalba.training import (
+    Recipe,
+    Schedule,
+    labels,
+    on_device,
+    sides_of,
+    squared_error,
+    squared_loss,
+    train,
+)
 
 N_OUTPUTS = 6
 
@@ -204,3 +214,29 @@ def test_what_is_refused() -> None:
         Recipe(lr=0.0)
     with pytest.raises(ValueError, match="batch"):
         Recipe(batch=0)
+
+
+def test_a_frame_is_seen_from_every_side() -> None:
+    X, Y = toy(4)
+    n, m = X.shape[1], Y.shape[1]
+    orders = torch.stack([torch.arange(n), torch.arange(n).flip(0)])
+    columns = torch.stack([torch.arange(m), torch.arange(m).flip(0)])
+    network = small().eval()
+    rows = torch.zeros(1, dtype=torch.long)
+    straight = squared_loss(X, Y)(network, rows)
+    turned = squared_loss(X.flip(1), Y.flip(1))(network, rows)
+    seen = squared_loss(X, Y, sides=(orders, columns))
+    network.generator.manual_seed(0)
+    values = [seen(network, rows).item() for _ in range(40)]
+    assert {round(v, 6) for v in values} == {round(v.item(), 6) for v in (straight, turned)}
+    network.generator.manual_seed(0)
+    assert values == [seen(network, rows).item() for _ in range(40)]
+
+
+def test_an_array_without_symmetry_has_no_sides() -> None:
+    plain = Symmetry((), False, 0), slice(None)
+    assert sides_of([plain], 3, "cpu") is None
+    both = sides_of([plain, (Symmetry((), True, 0), np.array([2, 1, 0]))], 3, "cpu")
+    assert both is not None
+    assert both[0].tolist() == [[0, 1, 2], [2, 1, 0]]
+    assert both[1][1, :3].tolist() == [0, 359, 358]

@@ -46,10 +46,14 @@ Announce = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Frames:
-    """Features X (n_frames, n_inputs) and azimuth (n_frames, n_sources) in degrees, NaN padded."""
+    """Features X (n_frames, n_inputs) and azimuth (n_frames, n_sources) in degrees, NaN padded.
+
+    place: recording and number of each frame there, (n_frames, 2), where that is known.
+    """
 
     X: NDArray[np.float32]
     azimuth: Float
+    place: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -79,11 +83,12 @@ class BenchData:
         sets |= {f"test/{condition}/{part}": frames for (condition, part), frames in self.tests.items()}
         tensors = {f"{name}/X": np.ascontiguousarray(frames.X) for name, frames in sets.items()}
         labels = {f"{name}/azimuth": np.ascontiguousarray(f.azimuth, np.float64) for name, f in sets.items()}
+        places = {f"{name}/place": f.place for name, f in sets.items() if f.place is not None}
         recipe: dict[str, Any] = {"format": FORMAT, "name": self.name, "tests": list(self.tests)}
         if self.array is not None and self.gcc is not None:
             recipe |= {"array": self.array.to_toml(), "gcc": describe(self.gcc)}
         with written_whole(path) as temporary:
-            save_file({**tensors, **labels}, temporary, {"tytoalba": json.dumps(recipe)})
+            save_file({**tensors, **labels, **places}, temporary, {"tytoalba": json.dumps(recipe)})
 
     @classmethod
     def load(cls, path: str | Path) -> BenchData:
@@ -95,13 +100,15 @@ class BenchData:
                 recipe = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
                 if recipe.get("format") != FORMAT:
                     raise DataError("it is something else")
-                names = [key.removesuffix("/X") for key in file.keys() if key.endswith("/X")]  # noqa: SIM118
-                sets = {
-                    name: Frames(file.get_tensor(f"{name}/X"), file.get_tensor(f"{name}/azimuth"))
-                    for name in names
-                }
-            if any(len(frames.X) != len(frames.azimuth) for frames in sets.values()):
-                raise DataError("features and labels differ in length")
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            sets = {
+                name: Frames(X, tensors[f"{name}/azimuth"], tensors.get(f"{name}/place"))
+                for name, X in ((key.removesuffix("/X"), X) for key, X in tensors.items() if key[-2:] == "/X")
+            }
+            for frames in sets.values():
+                placed = frames.place is None or frames.place.shape == (len(frames), 2)
+                if len(frames.X) != len(frames.azimuth) or not placed:
+                    raise DataError("features and labels differ in length")
             array = MicArray.from_toml(recipe["array"]) if "array" in recipe else None
             gcc = read_description(recipe["gcc"], array) if array else None
             found = [name.split("/")[1:] for name in sets if name.startswith("test/")]
@@ -246,7 +253,9 @@ def _with_sources(X: NDArray[np.float32], azimuth: Float) -> Frames:
 
 
 def _frames(features: FeatureSet) -> Frames:
-    return Frames(features.flat, features.azimuth)
+    return Frames(
+        features.flat, features.azimuth, np.stack([features.recording, features.frame], 1, dtype=np.int64)
+    )
 
 
 def _told(announce: Announce | None, what: str) -> Callable[[int, int], None] | None:

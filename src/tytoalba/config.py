@@ -28,6 +28,7 @@ class Config:
     methods: names in `METHODS`. options: hyper-parameters by method. variants: for a method, a list of
     options to run one after another (a sweep). noises and snr: test conditions beside the quiet one.
     max_sources: training frames with more sources than this are left out.
+    context: further conditions: scores averaged over so many neighbouring frames on each side.
     judged_on: "valid" for choosing hyper-parameters, so that the test rooms stay unseen.
     verify: check at every phase of the first seed that what was accumulated equals the joint closed form.
     """
@@ -46,6 +47,7 @@ class Config:
     noises: tuple[str, ...] = ()
     snr: tuple[float, ...] = (-20.0, -10.0, 0.0, 10.0)
     noise_share: float = 0.25
+    context: tuple[int, ...] = ()
     size: float = 1.0
     max_sources: int = 2
     judged_on: Literal["test", "valid"] = "test"
@@ -54,7 +56,7 @@ class Config:
     variants: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        lists = ("methods", "seeds", "orders", "bands", "noises", "snr")
+        lists = ("methods", "seeds", "orders", "bands", "noises", "snr", "context")
         if single := [key for key in lists if not isinstance(getattr(self, key), tuple)]:
             raise TytoError(f"{single[0]} must be a list, got {getattr(self, single[0])!r}")
         _refuse_unknown("method", [*self.methods, *self.options, *self.variants], METHODS)
@@ -76,6 +78,7 @@ class Config:
             "bands": ("each [low, high] in Hz", all(0 <= low < high for low, high in self.bands)),
             "snr": ("decibels", all(-1000 <= snr <= 1000 for snr in self.snr)),
             "noise_share": ("above 0, at most 1", 0 < self.noise_share <= 1),
+            "context": ("whole numbers from 1", all(isinstance(c, int) and c >= 1 for c in self.context)),
             "size": ("a positive factor", 0 < self.size < np.inf),
             "options": ("tables of options, as in variants", all(isinstance(t, dict) for t in tables)),
         }

@@ -101,7 +101,11 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
     judged = {key: frames for key, frames in data.tests.items() if key[0] in wanted}
     if config.judged_on == "valid":
         judged = {(CLEAN, "test"): data.valid} if data.valid else {}
-    tests = {key: _Test(frames, directions) for key, frames in judged.items() if len(frames)}
+    tests = {
+        key: _Test(frames, directions, config.context if key[0] == CLEAN else ())
+        for key, frames in judged.items()
+        if len(frames)
+    }
     if not tests:
         raise TytoError(f"{data.name} has no {config.judged_on} part to judge methods on")
     seconds, deviation = [], []
@@ -127,7 +131,7 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
         "method": job.method,
         "variant": job.variant,
         "seed": job.seed,
-        "options": job.options,
+        "options": _written(job.options),
         "keeps": method.keeps,
         "kept_bytes": kept,
         "learn_seconds": [round(s, 3) for s in seconds],
@@ -135,9 +139,9 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
     if deviation:
         shared["joint_deviation"] = deviation
     return [
-        {**shared, "condition": condition, "part": part, **row}
+        {**shared, "condition": f"context {c}" if c else condition, "part": part, **row}
         for (condition, part), test in tests.items()
-        for row in test.rows(with_sectors=condition == CLEAN)
+        for c, row in test.rows(with_sectors=condition == CLEAN)
     ]
 
 
@@ -149,38 +153,63 @@ def _made(job: Job, task: Task) -> Method:
 
 
 class _Test:
-    """One test set: errors on every phase after every phase, by decision rule and number of sources."""
+    """One test set: errors on every phase after every phase, by decision rule and number of sources.
 
-    def __init__(self, frames: Frames, directions: Sequence[NDArray[np.intp]]) -> None:
+    context: how many frames on each side are also heard, in turn, beside none.
+    """
+
+    def __init__(
+        self, frames: Frames, directions: Sequence[NDArray[np.intp]], context: Sequence[int] = ()
+    ) -> None:
         self.n_phases = len(directions)
+        self.context = (0, *context)
+        if context and frames.place is None:
+            raise TytoError("nobody knows which frames are neighbours in these data: leave out `context`")
         n_sources = np.isfinite(frames.azimuth).sum(axis=1)
         phase = phase_of(frames.azimuth, directions)
         self.sets = {}
+        self.places = {}
         for n in (1, 2):
             rows = np.flatnonzero((n_sources == n) & (phase >= 0))
             rows = rows[np.argsort(phase[rows], kind="stable")]  # earlier phases first: prefixes are slices
             if len(rows):
                 true = np.sort(frames.azimuth[rows], axis=1)[:, :n]  # NaN sorts last
                 self.sets[n] = frames.X[rows], true, phase[rows]
-        self.errors: dict[tuple[int, str], list[Float]] = {}
+                if frames.place is not None:
+                    self.places[n] = frames.place[rows]
+        self.errors: dict[tuple[int, int, str], list[Float]] = {}
 
     def after(self, k: int, method: Method) -> None:
         """Test on the frames of phases 0..k."""
-        for n, (X, true, phase) in self.sets.items():
-            seen = int(np.searchsorted(phase, k, side="right"))
-            decoder = decode if n == 1 else decode_two
-            scores = method.posteriors(X[:seen]) if seen else {}
-            for decision, score in scores.items():
-                errors = match(true[:seen], decoder(score).reshape(-1, n))
-                self.errors.setdefault((n, decision), [np.empty((0, n))] * k).append(errors)
-            if not seen:
-                for (m, _), listed in self.errors.items():
-                    if m == n:
+        seen = {n: int(np.searchsorted(phase, k, side="right")) for n, (_, _, phase) in self.sets.items()}
+        scores = {n: method.posteriors(self.sets[n][0][:m]) for n, m in seen.items() if m}
+        for n, m in seen.items():
+            if not m:
+                for (_, n_sources, _), listed in self.errors.items():
+                    if n_sources == n:
                         listed.append(np.empty((0, n)))
+        for c in self.context:
+            for n, decision, score in self._heard(scores, c):
+                decoder = decode if n == 1 else decode_two
+                errors = match(self.sets[n][1][: seen[n]], decoder(score).reshape(-1, n))
+                self.errors.setdefault((c, n, decision), [np.empty((0, n))] * k).append(errors)
 
-    def rows(self, with_sectors: bool) -> Iterator[dict[str, Any]]:
-        """What the result file keeps of it."""
-        for (n, decision), listed in self.errors.items():
+    def _heard(
+        self, scores: dict[int, dict[str, NDArray[np.float32]]], context: int
+    ) -> Iterator[tuple[int, str, NDArray[np.float32]]]:
+        """Scores by number of sources and decision, averaged with those of neighbours of either kind."""
+        for decision in next(iter(scores.values()), {}):
+            parts = {n: by_rule[decision] for n, by_rule in scores.items()}
+            if context:
+                places = np.concatenate([self.places[n][: len(part)] for n, part in parts.items()])
+                mean = averaged(np.concatenate([*parts.values()]), places, context)
+                ends = np.cumsum([len(part) for part in parts.values()])[:-1]
+                parts = dict(zip(parts, np.split(mean, ends), strict=True))
+            yield from ((n, decision, part) for n, part in parts.items())
+
+    def rows(self, with_sectors: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The context, and what the result file keeps of it."""
+        for (c, n, decision), listed in self.errors.items():
             _, true, phase = self.sets[n]
             counts = np.bincount(phase, minlength=self.n_phases)
             matrices = {"acc": [], "mae": []}  # type: dict[str, list[list[float | None]]]
@@ -196,7 +225,27 @@ class _Test:
                     "acc": _means(hits, sector, 360 // SECTOR),
                     "mae": _means(flat, sector, 360 // SECTOR),
                 }
-            yield row
+            yield c, row
+
+
+def averaged(scores: NDArray[np.float32], place: NDArray[np.int64], context: int) -> NDArray[np.float32]:
+    """Scores (n_frames, n_directions) averaged over the frames of a recording at most `context` away.
+
+    place: recording and number of each frame, (n_frames, 2); frames may be missing or out of order.
+
+    >>> averaged(np.array([[1.0], [3.0], [8.0]]), np.array([[0, 5], [0, 6], [1, 7]]), 2).ravel().tolist()
+    [2.0, 2.0, 8.0]
+    """
+    order = np.lexsort(place.T[::-1])
+    number = place[order, 1] + place[order, 0] * (int(np.ptp(place[:, 1])) + 2 * context + 1)
+    first = np.searchsorted(number, number - context)
+    after = np.searchsorted(number, number + context, side="right")
+    sums = np.concatenate(
+        [np.zeros((1, scores.shape[1])), np.cumsum(scores[order], axis=0, dtype=np.float64)]
+    )
+    result = np.empty_like(scores)
+    result[order] = (sums[after] - sums[first]) / (after - first)[:, None]
+    return result
 
 
 def _means(values: Float, groups_of: NDArray[np.intp], n: int) -> list[float | None]:
@@ -215,13 +264,16 @@ def _phases(config: Config, train: Frames, directions: Sequence[NDArray[np.intp]
 
 
 def _timed(method: Method, phase: Phase) -> float:
+    """Seconds until the method has learned and answers again: some put their work off until asked."""
     start = time.perf_counter()
     method.learn(phase)
+    if len(phase):
+        method.posterior(phase.X[:1])
     return time.perf_counter() - start
 
 
 def _resume(config: Config, data: BenchData, output: Path, command: str, device: str) -> dict[str, Any]:
-    described = json.loads(json.dumps(config.__dict__), parse_constant=str)  # an endless band as text
+    described = _written(config.__dict__)
     fresh = {
         "format": FORMAT,
         "version": VERSION,
@@ -254,6 +306,11 @@ def _resume(config: Config, data: BenchData, output: Path, command: str, device:
         return {**fresh, "seconds": found["seconds"], "rows": found["rows"]}
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
         raise TytoError(f"{output} is not a result file ({error!r}); choose another --output") from error
+
+
+def _written(table: dict[str, Any]) -> dict[str, Any]:
+    """As JSON has it: lists for tuples, infinity as text."""
+    return dict(json.loads(json.dumps(table), parse_constant=str))
 
 
 def _write(result: dict[str, Any], output: Path) -> None:

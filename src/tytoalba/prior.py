@@ -224,10 +224,10 @@ class Prior:
         numpy = isinstance(X, np.ndarray)
         rolled, joined = _movers(numpy)
         n_maps, n_lags, _ = w["matrix"].shape
-        x = (_double(X).reshape(-1, n_maps, 1, n_lags) * INPUT_GRID).round() / INPUT_GRID
-        maps = _on_grid((x @ w["matrix"])[:, :, 0] * STEERED_GAIN)  # (F, n_maps, 360)
-        cells = maps.reshape(-1, n_maps, CELLS, UNFOLD)
-        cells = np.moveaxis(cells, 1, 2) if numpy else cells.transpose(1, 2)
+        x = (_double(X).reshape(-1, n_maps, n_lags) * INPUT_GRID).round() / INPUT_GRID
+        maps = _on_grid((x.swapaxes(0, 1) @ w["matrix"]) * STEERED_GAIN)  # (n_maps, F, 360)
+        cells = maps.reshape(n_maps, len(x), CELLS, UNFOLD)
+        cells = cells.transpose(1, 2, 0, 3) if numpy else cells.permute(1, 2, 0, 3)
         cells = cells.reshape(len(x), CELLS, n_maps * UNFOLD)
         Z = _on_grid((cells @ w["enter"] + w["place"]).clip(0, LARGEST))
         for k, dilation in enumerate(DILATIONS):

@@ -25,6 +25,8 @@ MAX_ROWS = 131072
 """int8 products summed in int32 at a time: 127^2 * 131072 < 2^31."""
 FLOAT32_ROWS = 1024
 """int8 products summed in float32 at a time, exactly: 127^2 * 1024 < 2^24."""
+FEW = 1024
+"""Rows from which on a GPU's int8 kernel pays; it refuses some smaller sizes."""
 ROUNDING = 1e-6
 """How far below zero a float head's sums may fall, relative to the largest, before it cries foul."""
 
@@ -84,6 +86,8 @@ def integer_products(H: Array, Y: Array, kernel: bool | None = None) -> list[Arr
 
     kernel: whether to use `torch._int_mm`, or float32 products that hold the integers exactly; None decides.
     """
+    if kernel is None and is_tensor(H) and H.device.type != "cpu" and len(H) < FEW:
+        return [array.long() for array in float_products(H, Y)]  # exact: no sum reaches 2^53
     if kernel if kernel is not None else _kernel_pays(H):
         torch, (D, C) = import_torch(), (H.shape[1], Y.shape[1])
         h, y = (_padded_transpose(bring(array, str(getattr(H, "device", "cpu")))) for array in (H, Y))

@@ -20,6 +20,7 @@ from tytoalba.geometry import MicArray
 from tytoalba.metrics import TOLERANCE, match
 from tytoalba.opinions import Blend
 from tytoalba.prior import Prior, prior_gcc, scores, steering_matrix
+from tytoalba.symmetry import symmetries
 from tytoalba.training import Recipe
 
 TURNS = ("hybrid", "anechoic", "hybrid", "anechoic", "pyroom")
@@ -80,15 +81,19 @@ def school(
     device: str = "cpu",
     on_progress: Progress | None = None,
 ) -> Prior:
-    """A prior from simulated frames; not calibrated yet."""
+    """A prior from simulated frames; not calibrated yet.
+
+    A symmetric array sees each frame from a side drawn anew in every epoch: more scenes for nothing.
+    """
     from tytoalba.steered import Steered
-    from tytoalba.training import labels, on_device, squared_loss, train
+    from tytoalba.training import labels, on_device, sides_of, squared_loss, train
 
     array, gcc = lessons[0].array, lessons[0].gcc
     X = np.concatenate([lesson.flat for lesson in lessons])
     azimuth = np.concatenate([_two_columns(lesson.azimuth) for lesson in lessons])
     network = Steered(steering_matrix(array, gcc), width=width, seed=seed, device=device)
-    loss = squared_loss(on_device(X, device), labels(azimuth, device, sigma))
+    sides = sides_of([(view, view.order(gcc)) for view in symmetries(array)], gcc.n_features, device)
+    loss = squared_loss(on_device(X, device), labels(azimuth, device, sigma), sides=sides)
     history = train(network, loss, len(X), recipe, seed=seed, on_epoch=on_progress)
     prior = Prior.quantised(array, gcc, network.folded())
     some = np.random.default_rng(seed).permutation(len(X))[:N_KEPT]

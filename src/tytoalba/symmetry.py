@@ -54,8 +54,17 @@ class Symmetry:
         """Scores (n_frames, 360) of the turned world as those of the world that was asked about."""
         if not self.mirrored and not self.turn:
             return scores
+        return scores[:, self._comes_to]
+
+    @property
+    def columns(self) -> NDArray[np.intp]:
+        """Which label of a frame (360,) comes to each direction of the turned world."""
+        return np.argsort(self._comes_to)
+
+    @property
+    def _comes_to(self) -> NDArray[np.intp]:
         theta = np.arange(N_DIRECTIONS)
-        return scores[:, (self.turn + (-theta if self.mirrored else theta)) % N_DIRECTIONS]
+        return (self.turn + (-theta if self.mirrored else theta)) % N_DIRECTIONS
 
 
 @lru_cache(maxsize=32)

@@ -9,9 +9,9 @@ global state stays as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from tytoalba.backbone import Network
+    from tytoalba.symmetry import Symmetry
 
     Loss = Callable[[Network, Tensor], Tensor]
     """From the network and the rows of a batch to what shall become small."""
@@ -205,14 +206,29 @@ class _Descent:
         return graph, own_rows, value
 
 
-def squared_loss(X: Tensor, target: Tensor, column_weight: Tensor | None = None) -> Loss:
+def squared_loss(
+    X: Tensor,
+    target: Tensor,
+    column_weight: Tensor | None = None,
+    sides: tuple[Tensor, Tensor] | None = None,
+) -> Loss:
     """Mean over frames and directions of (score - target)^2, directions weighted if wished.
 
     X: (n_frames, n_inputs); target: (n_frames, n_directions); column_weight: (n_directions,).
+    sides: of a symmetric array, the order of inputs (n_sides, n_inputs) and of directions (n_sides,
+    n_directions) as seen from each (`sides_of`); every frame is seen from one drawn anew each time.
     """
+    import torch
+
+    def batch(network: Network, rows: Tensor) -> tuple[Tensor, Tensor]:
+        if sides is None:
+            return X[rows], target[rows]
+        side = torch.randint(len(sides[0]), rows.shape, generator=network.generator, device=X.device)
+        return X[rows[:, None], sides[0][side]], target[rows[:, None], sides[1][side]]
 
     def loss(network: Network, rows: Tensor) -> Tensor:
-        error = (network.scores(X[rows]) - target[rows]).square()
+        inputs, wanted = batch(network, rows)
+        error = (network.scores(inputs) - wanted).square()
         return (error if column_weight is None else error * column_weight).mean()
 
     return loss
@@ -221,6 +237,19 @@ def squared_loss(X: Tensor, target: Tensor, column_weight: Tensor | None = None)
 def squared_error(X: Tensor, target: Tensor) -> Callable[[Network], Tensor]:
     """The same for validation: on all frames, as the network is for testing."""
     return lambda network: (network.predict(X) - target).square().mean()
+
+
+def sides_of(
+    views: Sequence[tuple[Symmetry, Any]], n_inputs: int, device: str | torch.device
+) -> tuple[Tensor, Tensor] | None:
+    """Symmetries and their orders as `squared_loss` takes them; None where one cannot but look straight."""
+    import torch
+
+    if len(views) < 2:
+        return None
+    orders = np.stack([np.arange(n_inputs)[order] for _, order in views])
+    columns = np.stack([view.columns for view, _ in views])
+    return torch.tensor(orders, device=device), torch.tensor(columns, device=device)
 
 
 def on_device(values: ArrayLike, device: str | torch.device) -> Tensor:

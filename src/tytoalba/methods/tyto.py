@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import N_DIRECTIONS
 from tytoalba.balance import count_directions, frame_weights, prior_correction
 from tytoalba.errors import TytoError
 from tytoalba.expansion import FourierFeatures, RandomFourier
@@ -16,6 +15,7 @@ from tytoalba.head import AnalyticHead
 from tytoalba.methods.checks import blocks, checked_features, checked_phase
 from tytoalba.methods.heads import listed, restored
 from tytoalba.methods.method import Memory, Method, Task
+from tytoalba.methods.views import views_of
 from tytoalba.opinions import known
 from tytoalba.phases import Phase
 from tytoalba.prior import Prior, scores
@@ -23,7 +23,6 @@ from tytoalba.products import gaussian_labels, quantize_labels
 from tytoalba.ridge import choose_ridge
 from tytoalba.shelf import find_prior
 from tytoalba.structured import OrthogonalFourier, StructuredFourier
-from tytoalba.symmetry import Symmetry, symmetries
 
 EXPANSIONS: dict[str, type[FourierFeatures]] = {
     "random": RandomFourier,
@@ -109,7 +108,7 @@ class Tyto(Method):
         self.sound, self.answers, self.expansion = sound, answers, expansion
         self.balance, self.cap, self.learns = balance, cap, learns
         self.simulated = simulated
-        self._views = _views_of(task)[:views]
+        self._views = views_of(task)[:views]
         self.prior = _prior_of(task, prior)
         self.prior_frames = prior_frames if self.prior else 0.0
         self._expansion = self._draw(task.seed)
@@ -139,8 +138,9 @@ class Tyto(Method):
                 here = apart if own is held else ~apart | (held is None)
                 for rows in blocks(len(chosen := np.flatnonzero((times == weight) & here))):
                     some = chosen[rows]
+                    x = self._beside(X[some])
                     for view, order in self._views:
-                        H, B = self._codes(X[some][:, order])
+                        H, B = self._codes(x[:, order])
                         Y = self._labels(self._beside(view.azimuth(azimuth[some])), B)
                         own.learn(H, Y, times=int(weight))
         self._head, self._held, self._counts, self._solved = head, held, self._counts + counts, None
@@ -152,8 +152,9 @@ class Tyto(Method):
         result = np.zeros((len(X), n), np.float32)
         head, weight = self._solver(), self._prior_weight()
         for rows in blocks(len(X)):
+            x = self._beside(X[rows])
             for view, order in self._views:
-                H, B = self._codes(X[rows][:, order])
+                H, B = self._codes(x[:, order])
                 found = self._here(head.scores(H))
                 result[rows] += view.back(found[:, :n]) / len(self._views)
                 if B is not None:
@@ -232,14 +233,13 @@ class Tyto(Method):
         assert self.prior
         return len(self.prior.gcc.pairs) * self.prior.gcc.n_lags
 
-    def _codes(self, X: NDArray[np.float32]) -> tuple[Any, Any]:
+    def _codes(self, x: Any) -> tuple[Any, Any]:
         """Features H (n_frames, n_features) as int8 and the prior's scores, where the head is.
 
         The scores are None where they do not count.
         """
         if self.prior is None:
-            return self._expansion.codes(self._beside(self.task.scale(X))), None
-        x = self._beside(X)
+            return self._expansion.codes(self._beside(self.task.scale(self._here(x)))), None
         logits = self.prior.logits(x)
         H = self._expand(logits, self.prior.sound(x) if self.sound else None)
         return H, scores(logits) if self.prior_frames else None
@@ -265,14 +265,6 @@ class Tyto(Method):
     def _here(self, values: Any) -> NDArray[Any]:
         """An array from where the head is."""
         return np.asarray(values if self._head.device is None else values.cpu().numpy())
-
-
-def _views_of(task: Task) -> list[tuple[Symmetry, Any]]:
-    """The symmetries of the array, and the order that features come to by each; the plain view first."""
-    if task.array is None or task.gcc is None or task.gcc.n_features != task.n_inputs:
-        return [(Symmetry((), False, 0), slice(None))]
-    found = symmetries(task.array) if task.n_directions == N_DIRECTIONS else ()
-    return [(Symmetry((), False, 0), slice(None)), *((s, s.order(task.gcc)) for s in found[1:])]
 
 
 def _joined(columns: list[Any]) -> Any:
