@@ -61,7 +61,7 @@ def test_a_name_brings_only_what_it_needs() -> None:
     assert "numpy" in for_arrays
     assert not for_arrays & {"scipy", "torch", "matplotlib", "soundfile", "safetensors"}
     others = imported_by("import tytoalba.data.features, tytoalba.evaluation, tytoalba.report")
-    assert "tytoalba.localizer" in others
+    assert "tytoalba.locating" in others
     assert not others & {"torch", "matplotlib", "pyroomacoustics", "h5py", "typer"}
 
 

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 import tytoalba
 from tytoalba.angles import decode, distance
-from tytoalba.localizer import locate_frames
+from tytoalba.locating import locate_frames
 
 ARRAYS = tytoalba.builtin_arrays()
 ALL_ROUND = np.arange(360.0)

@@ -317,7 +317,7 @@ def test_without_a_prior_the_scaled_features_are_all(everything: Phase) -> None:
     method = taught([everything], prior="none")
     assert method.prior is None
     assert method.prior_frames == 0
-    H = method._expansion.codes(TASK.scale(everything.X)).astype(np.int64)
+    H = method.inputs.features.codes(TASK.scale(everything.X)).astype(np.int64)
     assert np.array_equal(method.memory()["G"], H.T @ H)
     assert method.memory()["Q"].shape == (60, 360)
     unknown = replace(TASK, array=None, gcc=None)
@@ -351,9 +351,9 @@ def test_a_prior_from_a_file(everything: Phase, found: Path, prior: Prior, tmp_p
 
 def test_options_change_what_they_say(everything: Phase) -> None:
     usual = taught([everything])
-    inputs = usual._expansion.n_inputs
+    inputs = usual.inputs.features.n_inputs
     assert inputs == 360 + len(GCC.pairs) * GCC.n_lags
-    assert taught([everything], sound=0.0)._expansion.n_inputs == 360
+    assert taught([everything], sound=0.0).inputs.features.n_inputs == 360
     for options in ({"sound": 2.0}, {"sound": 0.0}, {"bandwidth": 3.0}, {"expansion": "structured"}):
         assert not np.array_equal(taught([everything], **options).memory()["G"], usual.memory()["G"]), options
     wide = taught([everything], sigma=30.0).memory()

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from tytoalba.geometry import builtin_arrays as builtin_arrays
     from tytoalba.geometry import import_odas as import_odas
     from tytoalba.geometry import load_array as load_array
-    from tytoalba.localizer import Located as Located
-    from tytoalba.localizer import locate as locate
+    from tytoalba.localizer import Localizer as Localizer
+    from tytoalba.locating import Located as Located
+    from tytoalba.locating import locate as locate
     from tytoalba.music import Music as Music
     from tytoalba.srp import SrpPhat as SrpPhat
     from tytoalba.srp import srp_phat as srp_phat
@@ -39,7 +40,8 @@ _ROOMS = {
     "AudioError": "errors",
     "DataError": "errors",
     "GccPhat": "gcc",
-    "Located": "localizer",
+    "Located": "locating",
+    "Localizer": "localizer",
     "MicArray": "geometry",
     "MissingExtraError": "errors",
     "Music": "music",
@@ -50,7 +52,7 @@ _ROOMS = {
     "gcc_phat": "gcc",
     "import_odas": "geometry",
     "load_array": "geometry",
-    "locate": "localizer",
+    "locate": "locating",
     "srp_phat": "srp",
 }
 __all__ = ["__version__", *_ROOMS]

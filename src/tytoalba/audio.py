@@ -21,6 +21,8 @@ Samples = NDArray[np.float32]
 
 BLOCK = 65536
 """Samples looked at at a time."""
+SILENCE_DB = -60.0
+"""Frames below this level (dB of full scale) have no direction."""
 LOWEST_RATE, HIGHEST_RATE = 1000, 1_000_000
 FULL_SCALE = 0.999
 LARGEST = 2.0**31
@@ -135,6 +137,18 @@ def rms(samples: ArrayLike, axis: int | tuple[int, ...] | None = -1) -> NDArray[
         raise AudioError("nothing to measure: no samples")
     root: NDArray[np.float64] = np.sqrt(np.mean(np.square(samples, dtype=np.float64), axis=axis))
     return root
+
+
+def spoken(frames: NDArray[Any], silence_db: float = SILENCE_DB) -> NDArray[np.bool_]:
+    """Which frames (n_frames, n_mics, n_samples) have something to learn from: not silent, not a pause.
+
+    A pause is 12 dB below the loud frames of the same recording. silence_db: dB of full scale.
+    """
+    level = rms(frames, axis=(1, 2))
+    if not len(level):
+        return np.zeros(0, np.bool_)
+    loud: NDArray[np.bool_] = level > 0.25 * np.quantile(level, 0.9)
+    return loud & (20 * np.log10(level + 1e-12) >= silence_db)
 
 
 def mix(signal: ArrayLike, noise: ArrayLike, snr_db: float) -> NDArray[Any]:

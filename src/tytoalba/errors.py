@@ -19,8 +19,20 @@ class DataError(TytoError):
     """A data set whose files are missing, damaged, hostile or of another layout."""
 
 
+class FileError(TytoError):
+    """A model, state or other file of ours that is damaged, altered, foreign or newer."""
+
+
 class HeadError(TytoError):
     """Rows, files or requests that a head refuses; the head is as it was before."""
+
+
+class SealError(TytoError):
+    """Something sealed that does not open, or keys that cannot be used; nothing was half written."""
+
+
+class WrongKeyError(SealError):
+    """Sealed for others: none of the keys at hand opens it."""
 
 
 class MissingExtraError(TytoError, ImportError):

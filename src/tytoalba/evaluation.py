@@ -14,7 +14,7 @@ from tytoalba.continual import Interval, bootstrap
 from tytoalba.data.recording import Recording
 from tytoalba.errors import DataError
 from tytoalba.gcc import SPEECH_BAND, Band
-from tytoalba.localizer import METHODS, heard_once
+from tytoalba.locating import METHODS, heard_once
 from tytoalba.metrics import TOLERANCE, accuracies, front_back_confusion, match
 from tytoalba.parallel import parallel_map
 

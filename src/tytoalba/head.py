@@ -112,11 +112,20 @@ class AnalyticHead:
 
     def merge(self, other: AnalyticHead) -> Self:
         """Add all that another head has learned; the other stays as it is, and so does this one's ridge."""
-        mine, theirs = ((h.n_features, h.n_outputs, h.exact) for h in (self, other))
-        if mine != theirs:
-            raise HeadError(f"these heads differ in (n_features, n_outputs, exact): {mine} and {theirs}")
-        G, Q, y2 = (copied(bring(array, self.device)) for array in other._sums[:3])
-        return self._become(self._plus(Statistics(G, Q, y2, other.n)))
+        return self._become(self._plus(self._theirs(other)))
+
+    def separate(self, other: AnalyticHead) -> Self:
+        """Take away all that another head has learned, which was merged before; the other stays as it is."""
+        left = self._plus(self._theirs(other), sign=-1)
+        if not possible(left, self._sums, self.exact):
+            raise HeadError("not all of that was learned here: what would be left belongs to no data")
+        return self._become(left if left.n else self._empty())
+
+    def check(self) -> Self:
+        """Refuse sums that no rows can have; a file may say anything."""
+        if not possible(self._sums, self._sums, self.exact):
+            raise HeadError("the sums belong to no data; they were altered")
+        return self
 
     def rearranged(self, source: Sequence[int]) -> AnalyticHead:
         """A head with other outputs: its output j is this one's `source[j]`, or a fresh one where that is -1.
@@ -196,6 +205,13 @@ class AnalyticHead:
         if sums.n < 0 or not finite or (head.exact and not possible(sums, sums, True)):
             raise HeadError(f"{path}: the sums in this file belong to no data; it was altered")
         return head._become(Statistics._make([*(bring(array, device) for array in sums[:3]), sums.n]))
+
+    def _theirs(self, other: AnalyticHead) -> Statistics:
+        mine, theirs = ((h.n_features, h.n_outputs, h.exact) for h in (self, other))
+        if mine != theirs:
+            raise HeadError(f"these heads differ in (n_features, n_outputs, exact): {mine} and {theirs}")
+        G, Q, y2 = (copied(bring(array, self.device)) for array in other._sums[:3])
+        return Statistics(G, Q, y2, other.n)
 
     def _become(self, sums: Statistics) -> Self:
         self._sums, self._solved = sums, None

@@ -1,124 +1,335 @@
-"""From a recording to directions: frame by frame, in bounded memory, with any method that gives a map."""
+"""The one class: it tells where a sound comes from, is taught, forgets, merges and saves itself.
+
+>>> import numpy as np
+>>> from tytoalba import Localizer
+>>> owl = Localizer.new("respeaker-usb-4", n_features=50, seed=0)
+>>> noise = np.random.default_rng(0).standard_normal((4, 16000)) * 0.1  # a second, from everywhere
+>>> found = owl.locate(noise)
+>>> found[0].n_sources, 0 <= found[0].azimuth[0] < 360, 0 < found[0].confidence[0] < 1
+(1, True, True)
+>>> owl.teach(noise, 135.0).n_frames
+10
+>>> owl.forget(noise, 135.0).n_frames, owl.n_frames
+(10, 0)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import Float, decode_peaks, decode_threshold, distance, grid
-from tytoalba.audio import rms, stream_frames
-from tytoalba.gcc import SPEECH_BAND, Band
-from tytoalba.geometry import MicArray
-from tytoalba.music import Music
-from tytoalba.shelf import PriorMaps
-from tytoalba.soundfiles import Source, stream_audio
-from tytoalba.srp import SrpPhat
+from tytoalba.angles import Float, distance, refine, to_class, wrap
+from tytoalba.audio import SILENCE_DB
+from tytoalba.containers import kind_of
+from tytoalba.data.recording import Recording
+from tytoalba.errors import FileError, TytoError
+from tytoalba.geometry import MicArray, load_array
+from tytoalba.hearing import Audio, Ear, Heard, with_neighbours
+from tytoalba.locating import Located, Sources
+from tytoalba.model import KIND as MODEL
+from tytoalba.model import Model
+from tytoalba.opinions import Opinion, count_sources
+from tytoalba.phases import Phase
+from tytoalba.prior import Prior
+from tytoalba.shelf import find_prior
+from tytoalba.state import KIND as STATE
+from tytoalba.state import Kept, State
 
-Mapper = Callable[[Float], Float]
-"""Frames (n_frames, n_mics, n_samples) to maps (n_frames, n_directions)."""
-Sources = int | Literal["auto"]
-SILENCE_DB = -60.0
-"""Frames below this level (dB of full scale) have no direction."""
-RELATIVE_HEIGHT = 0.7
-"""With an unknown number of sources, a peak counts from this share of the frame's highest."""
-
-METHODS: dict[str, Callable[[MicArray, int, Band, int], Mapper]] = {
-    "srp": lambda array, n_samples, band, _: SrpPhat(array, n_samples, band),
-    "music": lambda array, n_samples, band, n_sources: Music(array, n_samples, band, n_sources),
-    "prior": lambda array, n_samples, *_: PriorMaps(array, n_samples),  # has bands of its own
-}
-"""Localizers by name: (array, samples of a frame, band, sources expected) -> map of frames."""
+SAME_PLACE = 0.5
+"""Degrees within which a kept lesson counts as taught at a direction."""
 
 
 @dataclass(frozen=True)
-class Located:
-    """Where a frame's sound comes from.
+class Change:
+    """What teaching or forgetting did: frames learned or forgotten, and the digests of the lessons."""
 
-    time: seconds, middle of the frame. azimuth: degrees, strongest first, none in silence.
-    confidence: height of the map there, 1 for a lone plane wave, about 0 for diffuse noise.
+    n_frames: int
+    lessons: tuple[str, ...]
+
+
+class Localizer:
+    """A state (which can be taught) or a model (which can only locate), and the sound it hears.
+
+    Azimuth is in degrees as the array is mounted: 0 its front, 90 its left.
     """
 
-    time: float
-    azimuth: tuple[float, ...]
-    confidence: tuple[float, ...]
+    def __init__(self, known: State | Model) -> None:
+        self._known = known
+        self._model: Model | None = None
+        self._ear = Ear(known.array, known.prior.gcc)
+
+    @classmethod
+    def new(
+        cls,
+        array: MicArray | str | Path,
+        *,
+        n_features: int | None = None,
+        seed: int | None = None,
+        prior: Prior | None = None,
+        **options: Any,
+    ) -> Localizer:
+        """One that knows what simulations of its array taught it, and nothing else.
+
+        seed: of the random features; by default a secret one, which keeps what is learned unreadable to who
+        lacks it. Localizers that shall be merged need the same. options: `state.DEFAULTS`.
+        """
+        mics = array if isinstance(array, MicArray) else load_array(array)
+        known = prior or find_prior(replace(mics, yaw=0.0))
+        if known is None:
+            raise TytoError(f"{mics.name} has no prior to start from; `tyto prior {mics.name}` makes one")
+        if n_features is not None:
+            options["n_features"] = n_features
+        return cls(State.new(mics, known, secrets.randbits(62) if seed is None else seed, **options))
+
+    @classmethod
+    def like(cls, other: Localizer) -> Localizer:
+        """A new one that can be merged with the other: same array, prior, options and seed."""
+        state = other.state
+        options = {name: value for name, value in state.options.items() if name != "seed"}
+        return cls(State.new(state.array, state.prior, state.options["seed"], **options))
+
+    @classmethod
+    def load(cls, path: str | Path, keys: Any = None) -> Localizer:
+        """Read a state or a model, sealed or plain. keys: identities to open it with; else those at hand."""
+        from tytoalba.sealing import read_secret
+
+        return cls.from_bytes(read_secret(path, keys), str(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, what: str = "this file") -> Localizer:
+        """Read the content of a file."""
+        kind = kind_of(data)
+        if kind == STATE:
+            return cls(State.from_bytes(data, what))
+        if kind == MODEL:
+            return cls(Model.from_bytes(data, what))
+        raise FileError(
+            f"{what} is neither a state nor a model of tytoalba{f' but {kind}' if kind else ''}; "
+            "`tyto new` makes one"
+        )
+
+    def save(self, path: str | Path, recipients: Any = None) -> None:
+        """Write it whole or not at all, for its owner only; sealed if there are recipients."""
+        from tytoalba.locks import locked
+        from tytoalba.sealing import write_secret
+
+        with locked(path):
+            write_secret(path, self.to_bytes(), recipients)
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return self._known.to_bytes()
+
+    @property
+    def state(self) -> State:
+        """What was learned; a model has none."""
+        if isinstance(self._known, Model):
+            raise TytoError(
+                "this is a model: it locates and cannot learn or forget; use the state it is from"
+            )
+        return self._known
+
+    @property
+    def model(self) -> Model:
+        """What answers are made with, solved when first needed."""
+        if isinstance(self._known, Model):
+            return self._known
+        if self._model is None:
+            self._model = self._known.model()
+        return self._model
+
+    @property
+    def array(self) -> MicArray:
+        """The array, as it is mounted."""
+        return self._known.array
+
+    @property
+    def n_frames(self) -> int:
+        """Frames learned and not forgotten."""
+        return self._known.n_frames
+
+    # ---- locating ----
+
+    def locate(
+        self,
+        audio: Audio,
+        *,
+        n_sources: Sources = 1,
+        context: int = 0,
+        silence_db: float = SILENCE_DB,
+    ) -> list[Located]:
+        """Where the sound comes from, frame by frame.
+
+        n_sources: 1, 2 or "auto". context: neighbouring frames on each side that are heard together, which
+        makes what stands still much surer. silence_db: dB of full scale below which a frame has no direction.
+        """
+        blocks = self._ear.blocks(audio)
+        return list(self.stream(blocks, n_sources=n_sources, context=context, silence_db=silence_db))
+
+    def stream(
+        self,
+        blocks: Iterable[NDArray[Any]],
+        *,
+        n_sources: Sources = 1,
+        context: int = 0,
+        silence_db: float = SILENCE_DB,
+    ) -> Iterator[Located]:
+        """The same for sound that comes in blocks (n_mics, any length): answers are `context` frames late."""
+        if n_sources not in (1, 2, "auto"):
+            raise TytoError(f"n_sources must be 1, 2 or 'auto', got {n_sources!r}")
+        if context < 0:
+            raise TytoError(f"context must be 0 or more frames, got {context}")
+        length, hop = self.array.frame_length, self.array.frame_length // 2
+        heard = with_neighbours(self._heard(blocks, silence_db), context)
+        for number, (maps, fallback, loud) in enumerate(heard):
+            opinion = self._opinion(maps[None], fallback[None], n_sources) if loud else None
+            yield self._located((number * hop + length / 2) / self.array.sample_rate, maps, opinion)
+
+    def _heard(self, blocks: Iterable[NDArray[Any]], silence_db: float) -> Iterator[Heard]:
+        model = self.model
+        for X, loud in self._ear.batches(blocks, silence_db):
+            maps, fallback = (np.zeros((len(loud), model.prior.n_directions), np.float32) for _ in "ab")
+            maps[loud], fallback[loud] = model.scores(X), model.prior.maps(X)
+            yield from map(Heard, maps, fallback, loud.tolist())
+
+    def _opinion(self, maps: Float, fallback: Float, n_sources: Sources) -> Opinion:
+        prior = self.model.prior
+        if n_sources == "auto":
+            return count_sources(maps, [prior.blend(1).learned, prior.blend(2).learned], max_sources=2)
+        return prior.blend(n_sources)(maps, fallback, n_sources)
+
+    def _located(self, when: float, maps: NDArray[np.float32], opinion: Opinion | None) -> Located:
+        if opinion is None:
+            return Located(when, (), ())
+        there = np.isfinite(opinion.azimuth[0])
+        found = refine(maps[None], opinion.azimuth)[0][there]
+        azimuth = self.array.fold(wrap(found + self.array.yaw))
+        sure = opinion.probability[0][there]
+        return Located(when, tuple(np.round(azimuth, 2).tolist()), tuple(np.round(sure, 4).tolist()))
+
+    # ---- learning and forgetting ----
+
+    def teach(
+        self,
+        audio: Audio,
+        azimuth: float | Sequence[float],
+        *,
+        who: str = "",
+        keep: bool = False,
+        when: int | None = None,
+    ) -> Change:
+        """Learn that this sound comes from there: one direction, or those of several at the same time.
+
+        keep: also keep the rows of this lesson, so that it can be forgotten without its recording; then
+        who taught it, where and when (seconds since 1970) are written down too.
+        """
+        places = self._ear.places(azimuth)
+        if who and not keep:
+            raise TytoError("a name is written down only with what is kept: add keep, or leave the name out")
+        taught_at = int(time.time()) if when is None else when
+        kept = Kept(who, tuple(np.atleast_1d(azimuth).tolist()), taught_at) if keep else None
+        return self._taught([(_phase(self._ear.lesson(audio), places), kept)])
+
+    def learn(
+        self, recordings: Iterable[Recording], on_progress: Callable[[int], None] | None = None
+    ) -> Change:
+        """Learn labelled recordings, each a lesson: all of them, or none."""
+
+        def lessons() -> Iterator[tuple[Phase, None]]:
+            for number, recording in enumerate(recordings, 1):
+                yield _phase(*self._ear.labelled(recording)), None
+                if on_progress:
+                    on_progress(number)
+
+        return self._taught(lessons())
+
+    def forget(
+        self,
+        audio: Audio | None = None,
+        azimuth: float | Sequence[float] | None = None,
+        *,
+        who: str | None = None,
+        since: int | None = None,
+    ) -> Change:
+        """Forget exactly, as if it had never been taught: a recording, or lessons that were kept.
+
+        With `audio` that recording as it was taught at `azimuth`. Without: all kept lessons at that azimuth,
+        of that person, or since that time (seconds since 1970); what was told is true of all of them.
+        """
+        trial = self.state.copy()
+        if audio is not None:
+            if azimuth is None or who is not None or since is not None:
+                raise TytoError("to forget a recording, say at which azimuth it was taught, and nothing else")
+            names = [trial.forget(_phase(self._ear.lesson(audio), self._ear.places(azimuth)))]
+        elif azimuth is None and who is None and since is None:
+            raise TytoError("say what to forget: a recording and its azimuth, or an azimuth, a name, a time")
+        else:
+            at = None if azimuth is None else np.atleast_1d(np.asarray(azimuth, np.float64))
+            names = trial.forget_kept(lambda kept: _meant(kept, at, who, since))
+            if not names:
+                raise TytoError(self._why_not(at))
+        return self._forgot(trial, names)
+
+    def forget_recordings(self, recordings: Iterable[Recording]) -> Change:
+        """Forget labelled recordings that were learned: all of them, or none."""
+        trial = self.state.copy()
+        phases = (_phase(*self._ear.labelled(recording)) for recording in recordings)
+        return self._forgot(trial, [trial.forget(phase) for phase in phases if len(phase)])
+
+    def merge(self, other: Localizer) -> Change:
+        """Add all that another one has learned; both must be alike (`like`)."""
+        trial = self.state.copy()
+        trial.merge(other.state)
+        self._known, self._model = trial, None
+        return Change(other.n_frames, tuple(other.state.lessons))
+
+    @property
+    def evidence(self) -> NDArray[np.int64]:
+        """How often each direction was taught, (360,), as the array is mounted; zeros for a model."""
+        if isinstance(self._known, Model):
+            return np.zeros(self._known.prior.n_directions, np.int64)
+        return np.roll(self._known.learner.counts, round(self.array.yaw))
+
+    def _taught(self, lessons: Iterable[tuple[Phase, Kept | None]]) -> Change:
+        """Learn all lessons, or none."""
+        trial, n_before = self.state.copy(), self.n_frames
+        names = [trial.teach(phase, keep) for phase, keep in lessons if len(phase)]
+        if not names:
+            raise TytoError("there is nothing to learn: no frame has a source")
+        self._known, self._model = trial, None
+        return Change(self.n_frames - n_before, tuple(names))
+
+    def _forgot(self, trial: State, names: Sequence[str]) -> Change:
+        n_before = self.n_frames
+        self._known, self._model = trial, None
+        return Change(n_before - self.n_frames, tuple(names))
+
+    def _why_not(self, azimuth: Float | None) -> str:
+        n_kept = len(self.state.kept)
+        told = f"none of the {n_kept} lessons that were kept is meant"
+        if azimuth is not None:
+            near = to_class(wrap(azimuth - self.array.yaw))
+            told += f"; {int(self.state.learner.counts[near].sum())} frames were taught there without keeping"
+        return (
+            f"{told}. What was not kept can only be taken away with its recording: give it again, with its "
+            "azimuth (nobody else's sound can stand for it)"
+        )
 
 
-def locate(
-    source: Source,
-    array: MicArray,
-    method: str = "srp",
-    *,
-    n_sources: Sources = 1,
-    band: Band = SPEECH_BAND,
-    silence_db: float = SILENCE_DB,
-) -> Iterator[Located]:
-    """Directions in a recording (a file, one file a channel, or a stream), a frame at a time.
-
-    n_sources: how many to report, or "auto". band: Hz. silence_db: dB of full scale below which a frame
-    is silent. An array that cannot tell front from back reports the direction at its front.
-    """
-    frames = stream_frames(stream_audio(source, array), array.frame_length, array.frame_length // 2)
-    yield from locate_frames(frames, array, method, n_sources=n_sources, band=band, silence_db=silence_db)
+def _phase(X: NDArray[np.float32], azimuth: Float) -> Phase:
+    places = np.broadcast_to(azimuth, (len(X), azimuth.shape[-1]))
+    return Phase(X, places, np.unique(to_class(places[np.isfinite(places)])))
 
 
-def locate_frames(
-    batches: Iterable[NDArray[np.float32]],
-    array: MicArray,
-    method: str = "srp",
-    *,
-    n_sources: Sources = 1,
-    band: Band = SPEECH_BAND,
-    silence_db: float = SILENCE_DB,
-) -> Iterator[Located]:
-    """Directions in consecutive frames, given as batches (n_frames, n_mics, array.frame_length)."""
-    if method not in METHODS:
-        raise ValueError(f"no method called {method!r}; known: {', '.join(METHODS)}")
-    if n_sources != "auto" and n_sources < 1:
-        raise ValueError(f"n_sources must be at least 1 or 'auto', got {n_sources}")
-    most = array.n_mics - 1 if n_sources == "auto" else n_sources
-    expected = 2 if n_sources == "auto" else n_sources
-    expected = min(expected, array.n_mics - 1)
-    mapper = METHODS[method](array, array.frame_length, band, expected)
-    hop, number = array.frame_length // 2, 0
-    for batch in batches:
-        loud = 20 * np.log10(rms(batch, axis=(1, 2)) + 1e-12) >= silence_db
-        for is_loud, (azimuth, confidence) in zip(
-            loud, _directions(heard_once(mapper(batch), array), n_sources, most), strict=True
-        ):
-            time = (number * hop + array.frame_length / 2) / array.sample_rate
-            number += 1
-            if not is_loud:
-                yield Located(time, (), ())
-                continue
-            height = np.round(confidence.astype(np.float64), 4)
-            yield Located(time, tuple(azimuth.tolist()), tuple(height.tolist()))
-
-
-def heard_once(maps: Float, array: MicArray) -> Float:
-    """Maps (n_frames, n_directions) of an array on a line without their mirror images, which are -inf.
-
-    Otherwise the second peak of one source would be its own image.
-    """
-    if array.mirror_axis is None:
-        return maps
-    directions = grid(maps.shape[1])
-    image = distance(array.fold(directions), directions) > 1e-6
-    return np.where(image, -np.inf, maps)
-
-
-def _directions(maps: Float, n_sources: Sources, most: int) -> Iterator[tuple[Float, Float]]:
-    if n_sources == "auto":
-        height = np.maximum(maps.max(axis=1, keepdims=True), 1e-9)
-        found = decode_threshold(maps / height, RELATIVE_HEIGHT, neighbourhood=15.0, max_sources=most)
-    else:
-        found = decode_peaks(maps, n_sources)
-    step = 360.0 / maps.shape[1]
-    for row, azimuth in zip(maps, found, strict=True):
-        azimuth = azimuth[np.isfinite(azimuth)]
-        height = row[np.rint(azimuth / step).astype(np.intp) % len(row)]
-        peak = np.isfinite(height)  # a mirror image is none: the best peak is repeated
-        yield np.where(peak, azimuth, azimuth[:1]), np.where(peak, height, height[:1])
+def _meant(kept: Kept, azimuth: Float | None, who: str | None, since: int | None) -> bool:
+    place = azimuth is None or all(
+        float(distance(np.asarray(kept.azimuth), a).min()) <= SAME_PLACE for a in azimuth
+    )
+    return place and (who is None or kept.who == who) and (since is None or kept.time >= since)

@@ -250,6 +250,12 @@ class Prior:
         """Write the prior as safetensors, whole or not at all."""
         from safetensors.numpy import save_file
 
+        told, arrays = self.parts()
+        with written_whole(path) as temporary:
+            save_file(arrays, temporary, {"tytoalba": json.dumps(told)})
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What JSON can say of it, and its arrays: all that a file needs."""
         told = {
             "format": FORMAT,
             "version": VERSION,
@@ -258,9 +264,7 @@ class Prior:
             "about": self.about,
             "constants": self.constants,
         }
-        with written_whole(path) as temporary:
-            kept = {f"frames.{name}": values for name, values in self.frames.items()}
-            save_file(self.weights | kept, temporary, {"tytoalba": json.dumps(told)})
+        return told, self.weights | {f"frames.{name}": values for name, values in self.frames.items()}
 
     @classmethod
     def load(cls, path: str | Path) -> Prior:
@@ -275,11 +279,19 @@ class Prior:
                 told = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
                 if not isinstance(told, dict) or told.get("format") != FORMAT:
                     raise PriorError(f"{path} holds no prior; `tyto prior ARRAY` makes one")
-                if told.get("version") != VERSION:
-                    raise PriorError(
-                        f"{path} has version {told.get('version')}; this program reads {VERSION}"
-                    )
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
+            return cls.from_parts(told, arrays, str(path))
+        except PriorError:
+            raise
+        except (*unreadable, OverflowError, RecursionError) as error:
+            raise PriorError(f"{path} is damaged or no prior: {error}") from error
+
+    @classmethod
+    def from_parts(cls, told: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str) -> Prior:
+        """What `parts` gave; path: how errors call it."""
+        try:
+            if told.get("version") != VERSION:
+                raise PriorError(f"{path} has version {told.get('version')}; this program reads {VERSION}")
             frames = {k.removeprefix("frames."): v for k, v in arrays.items() if k.startswith("frames.")}
             weights = {k: v for k, v in arrays.items() if not k.startswith("frames.")}
             if any(values.dtype != np.int16 for values in weights.values()):
@@ -287,11 +299,11 @@ class Prior:
             steps = {name: float(value) for name, value in told["steps"].items()}
             if not all(0 < step <= 1 and np.log2(step) % 1 == 0 for step in steps.values()):
                 raise PriorError(f"{path}: the steps of weights must be powers of two; it was altered")
-            array = MicArray.from_toml(told["array"], str(path))
+            array = MicArray.from_toml(told["array"], path)
             return cls(array, prior_gcc(array), weights, steps, told["about"], told["constants"], frames)
         except PriorError:
             raise
-        except (*unreadable, OverflowError, RecursionError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
             raise PriorError(f"{path} is damaged or no prior: {error}") from error
 
 

@@ -15,7 +15,7 @@ from tytoalba.errors import MissingExtraError, TytoError
 from tytoalba.evaluation import Outcome
 from tytoalba.files import written_whole
 from tytoalba.geometry import MicArray
-from tytoalba.localizer import Located
+from tytoalba.locating import Located
 from tytoalba.metrics import match
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.signal import oaconvolve
 
 from tytoalba.angles import decode, distance
-from tytoalba.audio import frames
+from tytoalba.audio import frames, spoken
 from tytoalba.data.rooms import Placement, Room, diffuse_noise, room_response
 from tytoalba.data.scenes import recorded, varied
 from tytoalba.data.simulated import rms
@@ -151,7 +151,6 @@ def _home(
             heard = heard + noise / rms(noise) * rms(heard) * 10 ** (-rng.uniform(*SNR) / 20)
             sound = recorded(device, np.asarray(heard, np.float32), np.random.default_rng(mismatch))
             cut = frames(sound, device.frame_length, device.frame_length // 2)
-            loud = np.sqrt((cut**2).mean(axis=(1, 2)))
-            spoken = cut[loud > 0.25 * np.quantile(loud, 0.9)]
-            kept.append(np.asarray(gcc(spoken), np.float32).reshape(len(spoken), -1))
+            voiced = cut[spoken(cut)]
+            kept.append(np.asarray(gcc(voiced), np.float32).reshape(len(voiced), -1))
     return _Home(azimuth, lessons, questions)

@@ -43,8 +43,8 @@ def locate(
       tyto locate mic0.wav mic1.wav mic2.wav mic3.wav --array respeaker-4mic-hat --json
     """
     from tytoalba.geometry import load_array
-    from tytoalba.localizer import METHODS
-    from tytoalba.localizer import locate as locate_frames
+    from tytoalba.locating import METHODS
+    from tytoalba.locating import locate as locate_frames
 
     if json and csv:
         raise TytoError("give --json or --csv, not both")

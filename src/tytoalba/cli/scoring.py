@@ -40,7 +40,7 @@ def score(
     from tytoalba.data import open_dataset
     from tytoalba.evaluation import overall, run_method
     from tytoalba.evaluation import score as score_outcome
-    from tytoalba.localizer import METHODS
+    from tytoalba.locating import METHODS
 
     methods = method or ["srp"]
     if unknown := [name for name in methods if name not in METHODS]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.balance import count_directions, frame_weights, prior_correction
 from tytoalba.errors import TytoError
-from tytoalba.expansion import FourierFeatures, RandomFourier
 from tytoalba.head import AnalyticHead
 from tytoalba.methods.checks import blocks, checked_features, checked_phase
 from tytoalba.methods.heads import listed, restored
+from tytoalba.methods.inputs import EXPANSIONS, Inputs, fitting_prior, joined
 from tytoalba.methods.method import Memory, Method, Task
 from tytoalba.methods.views import views_of
 from tytoalba.opinions import known
@@ -21,18 +22,29 @@ from tytoalba.phases import Phase
 from tytoalba.prior import Prior, scores
 from tytoalba.products import gaussian_labels, quantize_labels
 from tytoalba.ridge import choose_ridge
-from tytoalba.shelf import find_prior
-from tytoalba.structured import OrthogonalFourier, StructuredFourier
 
-EXPANSIONS: dict[str, type[FourierFeatures]] = {
-    "random": RandomFourier,
-    "orthogonal": OrthogonalFourier,
-    "structured": StructuredFourier,
-}
 START, RUN, TENTH = 0.1, 256, 10
 """Alpha while there is nothing to choose it by; of the frames, a tenth in runs is held out to choose it."""
 REACH = 5.0
 """Degrees around a taught direction that count as taught."""
+
+
+class Lesson(NamedTuple):
+    """Frames as the sums take them: features H (n, n_features) and labels Y (n, outputs), int8.
+
+    counts: how often each direction came, (n_directions,).
+    """
+
+    H: NDArray[np.int8]
+    Y: NDArray[np.int8]
+    counts: NDArray[np.int64]
+
+
+class Sums(NamedTuple):
+    """A lesson as sums: the same to add and take away as its rows, and of one size."""
+
+    head: AnalyticHead
+    counts: NDArray[np.int64]
 
 
 class Tyto(Method):
@@ -78,7 +90,7 @@ class Tyto(Method):
         bandwidth: float = 1.5,
         alpha: float | Literal["gcv", "held-out"] = 0.3,
         sigma: float = 8.0,
-        prior: str = "auto",
+        prior: str | Prior = "auto",
         prior_frames: float = 1000.0,
         sound: float = 1.0,
         answers: Literal["taught", "anywhere"] = "taught",
@@ -105,13 +117,13 @@ class Tyto(Method):
         if isinstance(alpha, str) and alpha not in ("gcv", "held-out"):
             raise TytoError(f"alpha must be a number, 'gcv' or 'held-out', got {alpha!r}")
         self.n_features, self.bandwidth, self.alpha, self.sigma = n_features, bandwidth, alpha, sigma
-        self.sound, self.answers, self.expansion = sound, answers, expansion
+        self.answers = answers
         self.balance, self.cap, self.learns = balance, cap, learns
         self.simulated = simulated
         self._views = views_of(task)[:views]
-        self.prior = _prior_of(task, prior)
+        self.prior = fitting_prior(task, prior)
         self.prior_frames = prior_frames if self.prior else 0.0
-        self._expansion = self._draw(task.seed)
+        self.inputs = Inputs(task, self.prior, n_features, bandwidth, sound, expansion, task.seed)
         device = None if task.device == "cpu" else task.device  # on a CPU numpy will do: no need for torch
         n_outputs = task.n_directions * (2 if self.prior_frames else 1)
         ridge = (START if isinstance(alpha, str) else alpha) * n_features / 2
@@ -140,10 +152,94 @@ class Tyto(Method):
                     some = chosen[rows]
                     x = self._beside(X[some])
                     for view, order in self._views:
-                        H, B = self._codes(x[:, order])
+                        H, B = self.inputs.codes(x[:, order])
                         Y = self._labels(self._beside(view.azimuth(azimuth[some])), B)
                         own.learn(H, Y, times=int(weight))
         self._head, self._held, self._counts, self._solved = head, held, self._counts + counts, None
+
+    def lesson(self, phase: Phase) -> Lesson:
+        """A phase as the sums take it: what can be taken away again without the frames."""
+        X, azimuth, _ = checked_phase(self.task, phase)
+        if self._held is not None or self.cap > 1:
+            raise TytoError("lessons are for learners with cap = 1 and an alpha that is not held-out")
+        rows = []
+        for view, order in self._views:
+            for some in blocks(len(X)):
+                x = self._beside(X[some])
+                H, B = self.inputs.codes(x[:, order])
+                Y = self._labels(self._beside(view.azimuth(azimuth[some])), B)
+                rows.append((self._here(H), self._here(Y)))
+        H, Y = (np.concatenate(part) for part in zip(*rows, strict=True)) if rows else self._no_rows()
+        return Lesson(H, Y, count_directions(azimuth, self.task.n_directions))
+
+    def add(self, lesson: Lesson) -> None:
+        """Learn a lesson: the same to the bit as `learn` with its phase."""
+        self._change(copy(self._head).learn(lesson.H, lesson.Y), self._counts + lesson.counts)
+
+    def remove(self, lesson: Lesson | Sums) -> None:
+        """Forget a lesson exactly: as if it had never been learned. One that was not is refused if it shows."""
+        if (self._counts < lesson.counts).any():
+            raise TytoError("this lesson was not learned here: its directions were not taught so often")
+        head = copy(self._head)
+        if isinstance(lesson, Lesson):
+            head.forget(lesson.H, lesson.Y)
+        else:
+            head.separate(lesson.head)
+        self._change(head, self._counts - lesson.counts)
+
+    def sums(self, lesson: Lesson) -> Sums:
+        """A lesson as its own sums: of one size however long it is."""
+        return Sums(self._empty().learn(lesson.H, lesson.Y), lesson.counts)
+
+    def read_sums(self, memory: Memory) -> Sums:
+        """The sums of a lesson that a file kept; what cannot be is refused."""
+        return Sums(restored(self._head, memory).check(), self._checked_counts(memory["counts"]))
+
+    def read_lesson(self, memory: Memory) -> Lesson:
+        """The rows of a lesson that a file kept; what cannot be is refused."""
+        H, Y = memory["H"], memory["Y"]
+        self._empty().learn(H[:1], Y[:1])  # says what is wrong with their size or type
+        if len(H) != len(Y) or H.dtype != np.int8 or Y.dtype != np.int8:
+            raise TytoError("the rows of a kept lesson do not fit: they were altered")
+        return Lesson(H, Y, self._checked_counts(memory["counts"]))
+
+    def merge(self, other: Tyto) -> None:
+        """Add all that another learner of the same settings has learned."""
+        mine, theirs = (learner.memory() for learner in (self, other))
+        for name in ("seed", "prior"):
+            if not np.array_equal(mine.get(name, ()), theirs.get(name, ())):
+                raise TytoError(f"these learners differ in their {name}: their sums mean others")
+        self._change(copy(self._head).merge(other._head), self._counts + other._counts)
+
+    def check(self) -> None:
+        """Refuse sums that no frames can have."""
+        self._head.check()
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How often each direction was taught, (n_directions,)."""
+        return self._counts.copy()
+
+    @property
+    def n_frames(self) -> int:
+        """Frames in the sums."""
+        return self._head.n // len(self._views)
+
+    def solution(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """W (n_features, outputs), and how much the prior counts at each direction: all that answers need.
+
+        The outputs are the labels' and, where the prior counts, those of its own scores.
+        """
+        return np.asarray(self._here(self._solver().weights())), self._prior_weight()
+
+    def _empty(self) -> AnalyticHead:
+        return AnalyticHead(self.n_features, self._head.n_outputs, self._head.ridge, exact=True)
+
+    def _change(self, head: AnalyticHead, counts: NDArray[np.int64]) -> None:
+        self._head, self._counts, self._solved = head, counts, None
+
+    def _no_rows(self) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+        return np.empty((0, self.n_features), np.int8), np.empty((0, self._head.n_outputs), np.int8)
 
     def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Predicted labels (n_frames, n_directions); below -1 where nothing was taught and none is wanted."""
@@ -154,10 +250,10 @@ class Tyto(Method):
         for rows in blocks(len(X)):
             x = self._beside(X[rows])
             for view, order in self._views:
-                H, B = self._codes(x[:, order])
+                H, B = self.inputs.codes(x[:, order])
                 found = self._here(head.scores(H))
                 result[rows] += view.back(found[:, :n]) / len(self._views)
-                if B is not None:
+                if B is not None and self.prior_frames:
                     result[rows] += weight * view.back(self._here(B) - found[:, n:]) / len(self._views)
         if self.balance:
             result *= prior_correction(self._counts, self.sigma, self.balance).astype(np.float32)
@@ -168,7 +264,7 @@ class Tyto(Method):
 
     def memory(self) -> Memory:
         """The sums, how often each direction was taught, seed of the random features, digest of the prior."""
-        kept: Memory = {"counts": self._counts.copy(), "seed": np.array(self._expansion.seed, np.int64)}
+        kept: Memory = {"counts": self._counts.copy(), "seed": np.array(self.inputs.seed, np.int64)}
         if self.prior:
             kept["prior"] = self.prior.digest.copy()
         return self._head.memory() | kept | (listed(self._held, "held.") if self._held else {})
@@ -179,13 +275,16 @@ class Tyto(Method):
             raise TytoError(
                 "this memory was learned behind another prior, or behind none: its sums mean others"
             )
-        head, expansion = restored(self._head, memory), self._draw(int(memory["seed"]))
+        head, inputs = restored(self._head, memory), replace(self.inputs, seed=int(memory["seed"]))
         held = restored(self._held, memory, "held.") if self._held else None
-        counts = np.array(memory["counts"])
+        counts = self._checked_counts(memory["counts"])
+        self._head, self._held, self.inputs, self._counts = head, held, inputs, counts
+        self._solved = self._from_simulation = None
+
+    def _checked_counts(self, counts: NDArray[Any]) -> NDArray[np.int64]:
         if counts.shape != self._counts.shape or counts.dtype != np.int64 or (counts < 0).any():
             raise TytoError(f"memory 'counts' must be {self.task.n_directions} whole numbers from 0")
-        self._head, self._held, self._expansion, self._counts = head, held, expansion, counts
-        self._solved = self._from_simulation = None
+        return np.array(counts)
 
     def _solver(self) -> AnalyticHead:
         """All sums, those of simulated frames too, with the ridge that is fixed or that they speak for."""
@@ -209,8 +308,8 @@ class Tyto(Method):
             logits, sound = (self._beside(values) for values in self.prior.simulated_frames())
             head = AnalyticHead(self.n_features, self._head.n_outputs, exact=True, device=self._head.device)
             B = quantize_labels(scores(logits))
-            Y = _joined([B, B]) if self.prior_frames else B  # the prior's word shall stay as it is
-            head.learn(self._expand(logits, sound), Y, times=self.simulated)
+            Y = joined([B, B]) if self.prior_frames else B  # the prior's word shall stay as it is
+            head.learn(self.inputs.expand(logits, sound), Y, times=self.simulated)
             self._from_simulation = head
         return self._from_simulation
 
@@ -222,37 +321,10 @@ class Tyto(Method):
             weight = self.prior_frames / np.maximum(self.prior_frames + taught, 1e-9)
         return np.asarray(np.nan_to_num(weight, nan=1.0))
 
-    def _draw(self, seed: int) -> FourierFeatures:
-        n = self.task.n_inputs
-        if self.prior:
-            n = self.task.n_directions + (self._n_sound if self.sound else 0)
-        return EXPANSIONS[self.expansion](n, self.n_features, self.bandwidth * float(np.sqrt(n)), seed)
-
-    @property
-    def _n_sound(self) -> int:
-        assert self.prior
-        return len(self.prior.gcc.pairs) * self.prior.gcc.n_lags
-
-    def _codes(self, x: Any) -> tuple[Any, Any]:
-        """Features H (n_frames, n_features) as int8 and the prior's scores, where the head is.
-
-        The scores are None where they do not count.
-        """
-        if self.prior is None:
-            return self._expansion.codes(self._beside(self.task.scale(self._here(x)))), None
-        logits = self.prior.logits(x)
-        H = self._expand(logits, self.prior.sound(x) if self.sound else None)
-        return H, scores(logits) if self.prior_frames else None
-
-    def _expand(self, logits: Any, sound: Any) -> Any:
-        assert self.prior
-        Z = self.prior.standardised(logits)
-        return self._expansion.codes(_joined([Z, sound * self.sound]) if self.sound else Z)
-
     def _labels(self, azimuth: Any, B: Any) -> Any:
         """Gaussian labels, and the prior's scores beside them where they count, as int8."""
         Y = gaussian_labels(azimuth, self.sigma, self.task.n_directions)
-        return _joined([Y, quantize_labels(B)]) if self.prior_frames else Y
+        return joined([Y, quantize_labels(B)]) if self.prior_frames else Y
 
     def _beside(self, values: NDArray[Any]) -> Any:
         """An array where the head is."""
@@ -265,24 +337,3 @@ class Tyto(Method):
     def _here(self, values: Any) -> NDArray[Any]:
         """An array from where the head is."""
         return np.asarray(values if self._head.device is None else values.cpu().numpy())
-
-
-def _joined(columns: list[Any]) -> Any:
-    if isinstance(columns[0], np.ndarray):
-        return np.concatenate(columns, axis=1)
-    import torch
-
-    return torch.cat(columns, dim=1)
-
-
-def _prior_of(task: Task, name: str) -> Prior | None:
-    if name == "none" or (name == "auto" and (task.array is None or task.gcc is None)):
-        return None
-    prior = find_prior(task.array) if name == "auto" and task.array else Prior.load(name)
-    fits = prior and prior.gcc == task.gcc and task.n_directions == prior.n_directions
-    if not fits and name != "auto":
-        raise TytoError(
-            f"the prior {name} does not fit these features: it takes GCC-PHAT of "
-            f"{prior.array.name if prior else 'another array'} in the bands of `prior_gcc`"
-        )
-    return prior if fits else None

@@ -16,7 +16,7 @@ from tytoalba.audio import frames
 from tytoalba.data.rooms import diffuse_noise
 from tytoalba.errors import AudioError, TytoError, TytoWarning
 from tytoalba.geometry import MicArray, load_array
-from tytoalba.localizer import METHODS, Located, locate, locate_frames
+from tytoalba.locating import METHODS, Located, locate, locate_frames
 from tytoalba.soundfiles import read_audio, write_audio
 
 PEPPER, RESPEAKER, LINEAR = load_array("pepper"), load_array("respeaker-usb-4"), load_array("linear-4")

@@ -1,0 +1,95 @@
+"""Arrays and a header in one piece: safetensors bytes that say what they are and notice damage.
+
+The same content gives the same bytes, so that files can be compared. Nothing is ever unpickled. The digest
+finds accidents, not attackers: what is exchanged is signed (`signing`), what is secret is sealed (`sealing`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.errors import FileError
+
+LARGEST_HEADER = 64 * 2**20
+"""Bytes of JSON that a reader takes; ours are a few kilobytes, or some for each lesson that is kept."""
+Arrays = dict[str, NDArray[Any]]
+
+
+def pack(kind: str, version: int, header: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """Bytes of a file. header: what JSON can say; version: of the kind, raised when old readers must stop."""
+    from safetensors.numpy import save
+
+    tidy = {name: np.asarray(values, order="C") for name, values in sorted(arrays.items())}
+    told = {**header, "format": f"tytoalba-{kind}", "version": version}
+    told["digest"] = _digest(told, tidy)
+    return bytes(save(tidy, {"tytoalba": _text(told)}))
+
+
+def unpack(data: bytes, kind: str, version: int, what: str) -> tuple[dict[str, Any], Arrays]:
+    """Header and arrays of what `pack` gave; damaged, foreign and newer ones are refused.
+
+    Header entries that this version does not know stay in the header: who reads takes what he knows.
+    what: how errors call the file.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        told = _header(data)
+        if not isinstance(told, dict) or told.get("format") != f"tytoalba-{kind}":
+            found = (
+                str(told.get("format", "something else"))[:40] if isinstance(told, dict) else "something else"
+            )
+            raise FileError(f"{what} is no {kind} of tytoalba but {found}")
+        if not isinstance(told.get("version"), int) or not 1 <= told["version"] <= version:
+            raise FileError(
+                f"{what} has version {str(told.get('version'))[:20]} and this program reads up to {version}; "
+                "it was made by a newer tytoalba: upgrade"
+            )
+        arrays: Arrays = load(data)
+        if told.pop("digest", None) != _digest(told, arrays):
+            raise FileError(f"{what} was altered or is damaged: its digest is another")
+        return told, arrays
+    except FileError:
+        raise
+    except (SafetensorError, ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+        raise FileError(f"{what} is damaged or no file of tytoalba: {str(error)[:200]}") from error
+
+
+def kind_of(data: bytes) -> str:
+    """What a file says it is ("state", "model", ...), or "" if it is none of ours; nothing else is checked."""
+    try:
+        told = _header(data)
+        return str(told["format"]).removeprefix("tytoalba-")[:40] if isinstance(told, dict) else ""
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ""
+
+
+def _header(data: bytes) -> Any:
+    """What the file says about itself, read before anything else is."""
+    if len(data) < 8:
+        raise ValueError("it is empty or cut short")
+    (length,) = struct.unpack("<Q", data[:8])
+    if not 2 <= length <= min(LARGEST_HEADER, len(data) - 8):
+        raise ValueError("it does not begin as safetensors do")
+    table = json.loads(data[8 : 8 + length])
+    return json.loads(table["__metadata__"]["tytoalba"])
+
+
+def _digest(told: Mapping[str, Any], arrays: Arrays) -> str:
+    found = hashlib.sha256(_text({k: v for k, v in told.items() if k != "digest"}).encode())
+    for name, values in sorted(arrays.items()):
+        found.update(f"{name} {values.dtype.str} {values.shape}".encode())
+        found.update(np.asarray(values, order="C").tobytes())
+    return found.hexdigest()
+
+
+def _text(told: Mapping[str, Any]) -> str:
+    return json.dumps(told, sort_keys=True, allow_nan=False)

@@ -1,0 +1,279 @@
+"""What a localizer has learned, and nothing of it twice: secret sums, to add to, take from and merge.
+
+A state is the array, its prior, the options and seed of the random features, the sums G and Q, how often each
+direction was taught, and a keyed digest of each lesson, by which a lesson is known again when it shall be
+forgotten. Rows of a lesson are kept only if asked for. Every sum is one of integers: the same lessons give
+the same bytes in any order, and a lesson that was forgotten leaves none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.containers import Arrays, pack, unpack
+from tytoalba.errors import FileError, TytoError
+from tytoalba.geometry import MicArray
+from tytoalba.methods.tyto import Lesson, Sums, Tyto
+from tytoalba.model import Model, checked_options, prior_from, prior_parts, task_of
+from tytoalba.phases import Phase
+from tytoalba.prior import Prior
+
+KIND, VERSION = "state", 1
+DEFAULTS: dict[str, Any] = {
+    "n_features": 2000,
+    "bandwidth": 1.5,
+    "alpha": 0.3,
+    "sigma": 8.0,
+    "prior_frames": 1000.0,
+    "sound": 1.0,
+    "simulated": 2,
+    "views": 2,
+    "expansion": "random",
+}
+"""As the benchmarks have them, but for fewer random features: a home teaches few frames."""
+PURPOSE = {
+    "G": "sum of products of random features: how what was heard varies",
+    "Q": "sum of products of random features and labels: what was heard where",
+    "y2": "sum of squares of labels",
+    "n": "number of rows in the sums",
+    "counts": "how often each direction was taught",
+    "prior": "network and frames from simulations; nobody's sound",
+    "kept": "rows of a lesson that was taught with keep, to be forgotten without the recording",
+    "W": "weights that follow from the sums",
+    "weight": "how much the prior still counts at each direction",
+}
+"""What each stored array is for, by the beginning of its name."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A lesson that can be forgotten without its recording.
+
+    who, azimuth (degrees), time (seconds since 1970): as it was taught. part: what to take away again.
+    """
+
+    who: str
+    azimuth: tuple[float, ...]
+    time: int
+    part: Lesson | Sums | None = None
+
+
+@dataclass
+class State:
+    """See the module. lessons: frames of each lesson by its keyed digest. array: as it is mounted."""
+
+    array: MicArray
+    learner: Tyto
+    options: dict[str, Any]
+    lessons: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, Kept] = field(default_factory=dict)
+
+    @classmethod
+    def new(cls, array: MicArray, prior: Prior, seed: int, **options: Any) -> State:
+        """A state that has learned nothing. options: those of `DEFAULTS` that shall be others."""
+        if unknown := [name for name in options if name not in DEFAULTS]:
+            raise TytoError(f"no option called {unknown[0]!r}; known: {', '.join(DEFAULTS)}")
+        chosen = checked_options(DEFAULTS | options | {"seed": seed})
+        return cls(array, _learner(prior, chosen), chosen)
+
+    @property
+    def prior(self) -> Prior:
+        """What it starts from."""
+        assert self.learner.prior
+        return self.learner.prior
+
+    @property
+    def n_frames(self) -> int:
+        """Frames learned and not forgotten."""
+        return sum(self.lessons.values())
+
+    def copy(self) -> State:
+        """One that can be changed without changing this."""
+        return replace(self, learner=copy(self.learner), lessons=dict(self.lessons), kept=dict(self.kept))
+
+    def model(self) -> Model:
+        """What can be shared; it may still have to wait (`attacks.release_gate`)."""
+        return Model.of(self.array, self.learner, self.options)
+
+    def teach(self, phase: Phase, keep: Kept | None = None) -> str:
+        """Learn frames; returns the lesson's digest. A lesson that is known already is refused.
+
+        keep: what to write beside its rows, which are then kept.
+        """
+        lesson = self.learner.lesson(phase)
+        name = self.name(lesson)
+        if not len(phase):
+            raise TytoError("there is nothing to learn in this lesson: it has no frames")
+        if name in self.lessons:
+            raise TytoError("this was taught already; to count it more often would not make it truer")
+        self.learner.add(lesson)
+        self.lessons[name] = len(phase)
+        if keep is not None:
+            self.kept[name] = replace(keep, part=_smaller(self.learner, lesson))
+        return name
+
+    def forget(self, phase: Phase) -> str:
+        """Take away what these frames taught, exactly; frames that were not taught are refused."""
+        lesson = self.learner.lesson(phase)
+        name = self.name(lesson)
+        if name not in self.lessons:
+            raise TytoError(
+                "this recording was not taught here, or not at this direction, or from another piece of it: "
+                "nothing was changed"
+            )
+        self.learner.remove(lesson)
+        del self.lessons[name]
+        self.kept.pop(name, None)
+        return name
+
+    def forget_kept(self, which: Callable[[Kept], bool]) -> list[str]:
+        """Take away all kept lessons that the function picks, exactly."""
+        names = [name for name, kept in self.kept.items() if which(kept)]
+        learner = copy(self.learner)
+        for name in names:
+            part = self.kept[name].part
+            assert part
+            learner.remove(part)
+        self.learner = learner
+        for name in names:
+            del self.kept[name], self.lessons[name]
+        return names
+
+    def merge(self, other: State) -> None:
+        """Add all that another state has learned; the same lesson in both is refused."""
+        same = [
+            (self.options, other.options, "options or seed: make one like the other, `tyto new B --like A`"),
+            (self.prior.digest.tobytes(), other.prior.digest.tobytes(), "prior"),
+            (self.array, other.array, "array or how it is mounted"),
+        ]
+        for mine, theirs, what in same:
+            if mine != theirs:
+                raise TytoError(f"these states cannot be merged: they differ in their {what}")
+        if twice := self.lessons.keys() & other.lessons.keys():
+            raise TytoError(
+                f"{len(twice)} lessons are in both states and would count twice; forget them in one of them"
+            )
+        learner = copy(self.learner)
+        learner.merge(other.learner)
+        self.learner = learner
+        self.lessons |= other.lessons
+        self.kept |= other.kept
+
+    def name(self, lesson: Lesson) -> str:
+        """By what a lesson is known again: a digest of its rows that only who has the seed can compute."""
+        key = hashlib.sha256(b"tytoalba lesson" + int(self.options["seed"]).to_bytes(8, "big")).digest()
+        found = hmac.new(key, digestmod=hashlib.sha256)
+        for values in (lesson.H, lesson.Y):
+            found.update(np.ascontiguousarray(values).data)
+        return found.hexdigest()[:32]
+
+    def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
+        """Every stored array: name, values, purpose."""
+        _, arrays = self._parts()
+        for name, values in sorted(arrays.items()):
+            yield name, values, PURPOSE[name.split(".")[0]]
+
+    def to_bytes(self) -> bytes:
+        """The file: secret, and the same for the same lessons in any order."""
+        header, arrays = self._parts()
+        return pack(KIND, VERSION, header, arrays)
+
+    def _parts(self) -> tuple[dict[str, Any], Arrays]:
+        told, arrays = prior_parts(self.prior)
+        memory = self.learner.memory()
+        arrays |= {"G": _triangle(memory["G"]), **{k: memory[k] for k in ("Q", "y2", "n", "counts")}}
+        for name, kept in self.kept.items():
+            own = _kept_arrays(kept)
+            arrays |= {f"kept.{name}.{key}": values for key, values in own.items()}
+        header = {
+            "array": self.array.to_toml(),
+            "options": self.options,
+            "lessons": self.lessons,
+            "kept": {
+                name: {"who": k.who, "azimuth": list(k.azimuth), "time": k.time}
+                for name, k in self.kept.items()
+            },
+            **told,
+        }
+        return header, arrays
+
+    @classmethod
+    def from_bytes(cls, data: bytes, what: str = "this file") -> State:
+        """What `to_bytes` gave; anything else, and sums that no lessons can have, are refused."""
+        told, arrays = unpack(data, KIND, VERSION, what)
+        try:
+            options = checked_options(told["options"])
+            n_features = options["n_features"]
+            if len(arrays["G"]) != n_features * (n_features + 1) // 2:  # before anything of that size is made
+                raise FileError("its sums are of another size")
+            learner = _learner(prior_from(told, arrays), options)
+            assert learner.prior
+            memory = {k: arrays[k] for k in ("Q", "y2", "n", "counts")} | {
+                "G": _square(arrays["G"], n_features)
+            }
+            memory |= {"seed": np.array(options["seed"]), "prior": learner.prior.digest}
+            learner.restore(memory)
+            learner.check()
+            lessons = {str(name): int(n) for name, n in told["lessons"].items()}
+            kept = {name: _kept(learner, name, about, arrays) for name, about in told["kept"].items()}
+            consistent = kept.keys() <= lessons.keys() and min(lessons.values(), default=1) >= 1
+            if not consistent or sum(lessons.values()) != learner.n_frames:
+                raise FileError("its lessons contradict each other")
+            return cls(MicArray.from_toml(told["array"], what), learner, options, lessons, kept)
+        except (TytoError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise FileError(f"{what} is damaged: {error}") from error
+
+
+def _learner(prior: Prior, options: dict[str, Any]) -> Tyto:
+    named = {name: value for name, value in options.items() if name != "seed"}
+    return Tyto(task_of(prior, options["seed"]), prior=prior, answers="anywhere", **named)
+
+
+def _smaller(learner: Tyto, lesson: Lesson) -> Lesson | Sums:
+    """What is needed to take a lesson away: its rows, or its sums where these are smaller."""
+    D, C = lesson.H.shape[1], lesson.Y.shape[1]
+    rows_are_smaller = len(lesson.H) * (D + C) <= 8 * (D * (D + 1) // 2 + D * C)
+    return lesson if rows_are_smaller else learner.sums(lesson)
+
+
+def _kept_arrays(kept: Kept) -> Arrays:
+    assert kept.part
+    if isinstance(kept.part, Lesson):
+        return kept.part._asdict()
+    memory = kept.part.head.memory()
+    return {**memory, "G": _triangle(memory["G"]), "counts": kept.part.counts}
+
+
+def _kept(learner: Tyto, name: str, about: dict[str, Any], arrays: Arrays) -> Kept:
+    start = f"kept.{name}."
+    own = {key.removeprefix(start): values for key, values in arrays.items() if key.startswith(start)}
+    if "H" in own:
+        part: Lesson | Sums = learner.read_lesson(own)
+    else:
+        part = learner.read_sums(own | {"G": _square(own["G"], learner.n_features)})
+    azimuth = tuple(float(a) for a in about["azimuth"])
+    return Kept(str(about["who"]), azimuth, int(about["time"]), part)
+
+
+def _triangle(G: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The upper triangle of a symmetric matrix, row after row."""
+    return np.concatenate([G[i, i:] for i in range(len(G))])
+
+
+def _square(triangle: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    if triangle.dtype != np.int64 or len(triangle) != n * (n + 1) // 2:
+        raise FileError("its sums are of another size")
+    G = np.empty((n, n), np.int64)
+    start = 0
+    for i in range(n):
+        G[i, i:] = G[i:, i] = triangle[start : start + n - i]
+        start += n - i
+    return G
