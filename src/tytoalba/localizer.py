@@ -127,6 +127,10 @@ class Localizer:
         """The content of the file."""
         return self._known.to_bytes()
 
+    def owned_by(self, owner: str) -> Localizer:
+        """The same, under another owner's ledger (`custody`)."""
+        return Localizer(replace(self.state.copy(), owner=owner))
+
     @property
     def state(self) -> State:
         """What was learned; a model has none."""
@@ -149,6 +153,11 @@ class Localizer:
     def array(self) -> MicArray:
         """The array, as it is mounted."""
         return self._known.array
+
+    @property
+    def owner(self) -> str:
+        """Fingerprint of whose ledger it stands in; "" for none, and for a model."""
+        return "" if isinstance(self._known, Model) else self._known.owner
 
     @property
     def n_frames(self) -> int:
@@ -296,6 +305,10 @@ class Localizer:
         if isinstance(self._known, Model):
             return np.zeros(self._known.prior.n_directions, np.int64)
         return np.roll(self._known.learner.counts, round(self.array.yaw))
+
+    def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
+        """Every array that its file holds: name, values, purpose."""
+        return self._known.inventory()
 
     def _taught(self, lessons: Iterable[tuple[Phase, Kept | None]]) -> Change:
         """Learn all lessons, or none."""

@@ -6,6 +6,7 @@ A model follows from a state and has no sums in it. It still tells something abo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,18 @@ from tytoalba.prior import Prior
 from tytoalba.products import SCALE
 
 KIND, VERSION = "model", 1
+PURPOSE = {
+    "G": "sum of products of random features: how what was heard varies",
+    "Q": "sum of products of random features and labels: what was heard where",
+    "y2": "sum of squares of labels",
+    "n": "number of rows in the sums",
+    "counts": "how often each direction was taught",
+    "prior": "network and frames from simulations; nobody's sound",
+    "kept": "a lesson that was taught with keep, to be forgotten without its recording",
+    "W": "weights that follow from the sums",
+    "weight": "how much the prior still counts at each direction",
+}
+"""What each array of a file is for, by the beginning of its name."""
 BLOCK = 512
 """Frames scored at a time."""
 
@@ -87,9 +100,17 @@ class Model:
 
     def to_bytes(self) -> bytes:
         """The file."""
-        told, arrays = prior_parts(replace(self.prior, frames={}))
+        told, arrays = self._parts()
         header = {"array": self.array.to_toml(), "options": self.options, "n_frames": self.n_frames, **told}
-        return pack(KIND, VERSION, header, {"W": self.W, "weight": self.weight, **arrays})
+        return pack(KIND, VERSION, header, arrays)
+
+    def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
+        """Every array of the file: name, values, purpose."""
+        return listed(self._parts()[1])
+
+    def _parts(self) -> tuple[dict[str, Any], Arrays]:
+        told, arrays = prior_parts(replace(self.prior, frames={}))  # frames are for teaching
+        return told, {"W": self.W, "weight": self.weight, **arrays}
 
     @classmethod
     def from_bytes(cls, data: bytes, what: str = "this file") -> Model:
@@ -107,6 +128,11 @@ class Model:
         if W.shape != (options["n_features"], 2 * n) or weight.shape != (n,) or not finite or n_frames < 0:
             raise FileError(f"{what} is damaged: its weights do not fit it")
         return cls(array, prior, options, W, weight, n_frames)
+
+
+def listed(arrays: Arrays) -> Iterator[tuple[str, NDArray[Any], str]]:
+    """Arrays of a file by name, each with its purpose."""
+    return ((name, values, PURPOSE[name.split(".")[0]]) for name, values in sorted(arrays.items()))
 
 
 def task_of(prior: Prior, seed: int) -> Task:

@@ -67,6 +67,19 @@ def plot_directions(located: Sequence[Located], title: str) -> Figure:
     return figure
 
 
+def plot_evidence(counts: ArrayLike, title: str) -> Figure:
+    """How many frames were taught at each direction, (n_directions,), in sectors of 5 degrees."""
+    frames = np.asarray(counts)
+    sector = max(1, len(frames) // 72)
+    total = frames[: len(frames) // sector * sector].reshape(-1, sector).sum(axis=1)
+    figure = new_figure(5.0, 5.0)
+    axes = _polar(figure, 111)
+    middle = np.deg2rad((np.arange(len(total)) + 0.5) * 360.0 / len(total) - 0.5)
+    axes.bar(middle, total, width=2 * np.pi / len(total), color=TEAL)
+    axes.set_title(title)
+    return figure
+
+
 def plot_errors(outcomes: dict[str, Outcome], title: str) -> Figure:
     """Found against true azimuth, and the share of frames within 5 degrees around the circle (one source)."""
     figure = new_figure(10.0, 4.4)

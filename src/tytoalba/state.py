@@ -22,7 +22,7 @@ from tytoalba.containers import Arrays, pack, unpack
 from tytoalba.errors import FileError, TytoError
 from tytoalba.geometry import MicArray
 from tytoalba.methods.tyto import Lesson, Sums, Tyto
-from tytoalba.model import Model, checked_options, prior_from, prior_parts, task_of
+from tytoalba.model import Model, checked_options, listed, prior_from, prior_parts, task_of
 from tytoalba.phases import Phase
 from tytoalba.prior import Prior
 
@@ -39,18 +39,6 @@ DEFAULTS: dict[str, Any] = {
     "expansion": "random",
 }
 """As the benchmarks have them, but for fewer random features: a home teaches few frames."""
-PURPOSE = {
-    "G": "sum of products of random features: how what was heard varies",
-    "Q": "sum of products of random features and labels: what was heard where",
-    "y2": "sum of squares of labels",
-    "n": "number of rows in the sums",
-    "counts": "how often each direction was taught",
-    "prior": "network and frames from simulations; nobody's sound",
-    "kept": "rows of a lesson that was taught with keep, to be forgotten without the recording",
-    "W": "weights that follow from the sums",
-    "weight": "how much the prior still counts at each direction",
-}
-"""What each stored array is for, by the beginning of its name."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +56,17 @@ class Kept:
 
 @dataclass
 class State:
-    """See the module. lessons: frames of each lesson by its keyed digest. array: as it is mounted."""
+    """See the module. lessons: frames of each lesson by its keyed digest. array: as it is mounted.
+
+    owner: fingerprint of whose ledger (`custody`) says what was learned; "" where there is none.
+    """
 
     array: MicArray
     learner: Tyto
     options: dict[str, Any]
     lessons: dict[str, int] = field(default_factory=dict)
     kept: dict[str, Kept] = field(default_factory=dict)
+    owner: str = ""
 
     @classmethod
     def new(cls, array: MicArray, prior: Prior, seed: int, **options: Any) -> State:
@@ -178,8 +170,7 @@ class State:
     def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
         """Every stored array: name, values, purpose."""
         _, arrays = self._parts()
-        for name, values in sorted(arrays.items()):
-            yield name, values, PURPOSE[name.split(".")[0]]
+        return listed(arrays)
 
     def to_bytes(self) -> bytes:
         """The file: secret, and the same for the same lessons in any order."""
@@ -196,6 +187,7 @@ class State:
         header = {
             "array": self.array.to_toml(),
             "options": self.options,
+            "owner": self.owner,
             "lessons": self.lessons,
             "kept": {
                 name: {"who": k.who, "azimuth": list(k.azimuth), "time": k.time}
@@ -227,7 +219,8 @@ class State:
             consistent = kept.keys() <= lessons.keys() and min(lessons.values(), default=1) >= 1
             if not consistent or sum(lessons.values()) != learner.n_frames:
                 raise FileError("its lessons contradict each other")
-            return cls(MicArray.from_toml(told["array"], what), learner, options, lessons, kept)
+            array = MicArray.from_toml(told["array"], what)
+            return cls(array, learner, options, lessons, kept, str(told["owner"]))
         except (TytoError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise FileError(f"{what} is damaged: {error}") from error
 

@@ -7,7 +7,20 @@ import warnings
 
 import typer
 
-from tytoalba.cli import arrays, bench, locating, prior, scoring, simulating, speed, teaching
+from tytoalba.cli import (
+    arrays,
+    bench,
+    info,
+    locating,
+    models,
+    prior,
+    scoring,
+    sealing,
+    signing,
+    simulating,
+    speed,
+    teaching,
+)
 from tytoalba.cli.console import print_error, print_warning
 from tytoalba.errors import TytoError
 
@@ -23,6 +36,19 @@ app = typer.Typer(
 )
 app.add_typer(arrays.app, name="array")
 app.command("locate")(locating.locate)
+app.command("new")(models.new)
+app.command("learn")(models.learn)
+app.command("teach")(models.teach)
+app.command("forget")(models.forget)
+app.command("merge")(models.merge)
+app.command("export")(models.export)
+app.command("info")(info.info)
+app.command("keygen")(sealing.keygen)
+app.command("seal")(sealing.seal)
+app.command("open")(sealing.unseal)
+app.command("rewrap")(sealing.rewrap)
+app.command("sign")(signing.sign)
+app.command("trust")(signing.trust)
 app.command("simulate")(simulating.simulate)
 app.command("score")(scoring.score)
 app.command("prior")(prior.prior)

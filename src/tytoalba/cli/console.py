@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -91,6 +92,22 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     with bars() as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def keys_from(identity: Path | None) -> Iterator[None]:
+    """Open sealed files with the key in this file, wherever they are read meanwhile; None: as usual."""
+    from tytoalba.identities import VARIABLE
+
+    before = os.environ.get(VARIABLE)
+    if identity is not None:
+        os.environ[VARIABLE] = str(identity)
+    try:
+        yield
+    finally:
+        if identity is not None:
+            os.environ.pop(VARIABLE)
+            os.environ.update({VARIABLE: before} if before is not None else {})
 
 
 def parse_band(text: str, sample_rate: int) -> tuple[float, float]:
