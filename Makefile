@@ -1,6 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OUT := out
+# two test processes with two threads each wait for each other: three times the work
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: help install run test test-slow lint docs results bench clean
 
@@ -18,10 +20,10 @@ run: install ## the benchmark on quick simulated data: every method, tables, fig
 	$(BIN)/tyto bench quick --jobs 0 --output $(OUT)
 
 test: install ## the default suite, about two minutes
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
 
 test-slow: install ## what takes longer
-	$(BIN)/python -m pytest -m slow -q
+	$(ONE_THREAD) $(BIN)/python -m pytest -m slow -q
 
 lint: install ## style, types, and who may import whom
 	$(BIN)/ruff check

@@ -144,9 +144,9 @@ def spoken(frames: NDArray[Any], silence_db: float = SILENCE_DB) -> NDArray[np.b
 
     A pause is 12 dB below the loud frames of the same recording. silence_db: dB of full scale.
     """
-    level = rms(frames, axis=(1, 2))
-    if not len(level):
+    if not len(frames):
         return np.zeros(0, np.bool_)
+    level = rms(frames, axis=(1, 2))
     loud: NDArray[np.bool_] = level > 0.25 * np.quantile(level, 0.9)
     return loud & (20 * np.log10(level + 1e-12) >= silence_db)
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from tytoalba.errors import FileError
 
-LARGEST_HEADER = 64 * 2**20
-"""Bytes of JSON that a reader takes; ours are a few kilobytes, or some for each lesson that is kept."""
+LARGEST_HEADER = 16 * 2**20
+"""Bytes of JSON that a file may have; ours are some kilobytes, and 50 a lesson, or 600 if it is kept."""
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -29,7 +29,13 @@ def pack(kind: str, version: int, header: Mapping[str, Any], arrays: Arrays) -> 
     tidy = {name: np.asarray(values, order="C") for name, values in sorted(arrays.items())}
     told = {**header, "format": f"tytoalba-{kind}", "version": version}
     told["digest"] = _digest(told, tidy)
-    return bytes(save(tidy, {"tytoalba": _text(told)}))
+    data = bytes(save(tidy, {"tytoalba": _text(told)}))
+    if struct.unpack("<Q", data[:8])[0] > LARGEST_HEADER:
+        raise FileError(
+            f"a {kind} holds at most {LARGEST_HEADER >> 20} MiB of names, and these are more: keep fewer "
+            "lessons, or teach longer ones"
+        )
+    return data
 
 
 def unpack(data: bytes, kind: str, version: int, what: str) -> tuple[dict[str, Any], Arrays]:
@@ -44,14 +50,14 @@ def unpack(data: bytes, kind: str, version: int, what: str) -> tuple[dict[str, A
     try:
         told = _header(data)
         if not isinstance(told, dict) or told.get("format") != f"tytoalba-{kind}":
-            found = (
-                str(told.get("format", "something else"))[:40] if isinstance(told, dict) else "something else"
-            )
-            raise FileError(f"{what} is no {kind} of tytoalba but {found}")
-        if not isinstance(told.get("version"), int) or not 1 <= told["version"] <= version:
+            other = told.get("format") if isinstance(told, dict) else None
+            raise FileError(f"{what} is no {kind} of tytoalba but {str(other or 'something else')[:40]}")
+        found = told.get("version")
+        if type(found) is not int or not 1 <= found <= version:
+            newer = type(found) is int and found > version
             raise FileError(
-                f"{what} has version {str(told.get('version'))[:20]} and this program reads up to {version}; "
-                "it was made by a newer tytoalba: upgrade"
+                f"{what} has version {str(found)[:20]} and this program reads 1 to {version}; "
+                + ("it was made by a newer tytoalba: upgrade" if newer else "it was altered or is damaged")
             )
         arrays: Arrays = load(data)
         if told.pop("digest", None) != _digest(told, arrays):
@@ -64,7 +70,7 @@ def unpack(data: bytes, kind: str, version: int, what: str) -> tuple[dict[str, A
 
 
 def kind_of(data: bytes) -> str:
-    """What a file says it is ("state", "model", ...), or "" if it is none of ours; nothing else is checked."""
+    """What a file says it is ("state", "model", ...), or "" if it is none of ours; no more is checked."""
     try:
         told = _header(data)
         return str(told["format"]).removeprefix("tytoalba-")[:40] if isinstance(told, dict) else ""
@@ -79,8 +85,16 @@ def _header(data: bytes) -> Any:
     (length,) = struct.unpack("<Q", data[:8])
     if not 2 <= length <= min(LARGEST_HEADER, len(data) - 8):
         raise ValueError("it does not begin as safetensors do")
-    table = json.loads(data[8 : 8 + length])
-    return json.loads(table["__metadata__"]["tytoalba"])
+    table = json.loads(data[8 : 8 + length], object_pairs_hook=_once)
+    return json.loads(table["__metadata__"]["tytoalba"], object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; one that says a thing twice means another to each reader."""
+    told = dict(pairs)
+    if len(told) != len(pairs):
+        raise ValueError("it says a thing twice")
+    return told
 
 
 def _digest(told: Mapping[str, Any], arrays: Arrays) -> str:

@@ -123,7 +123,11 @@ class AnalyticHead:
 
     def check(self) -> Self:
         """Refuse sums that no rows can have; a file may say anything."""
-        if not possible(self._sums, self._sums, self.exact):
+        G = self._sums.G
+        length = as_float64(G.diagonal()).clip(0) ** 0.5 * (1 + 1e-6)
+        bounds = (a * length for a in length)  # |G_ij| <= |h_i| |h_j|, row by row to save memory
+        fit = all(bool((abs(as_float64(row)) <= most).all()) for row, most in zip(G, bounds, strict=True))
+        if not fit or not possible(self._sums, self._sums, self.exact):
             raise HeadError("the sums belong to no data; they were altered")
         return self
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.angles import Float, wrap
-from tytoalba.audio import SILENCE_DB, frames, refuse_damaged, rms, spoken, stream_frames
+from tytoalba.audio import BLOCK, SILENCE_DB, frames, refuse_damaged, rms, spoken, stream_frames
 from tytoalba.data.recording import Recording
 from tytoalba.errors import AudioError, TytoError
 from tytoalba.gcc import GccPhat
 from tytoalba.geometry import MicArray
+from tytoalba.shelf import same_ears
 from tytoalba.soundfiles import Source, read_audio, stream_audio
 
 Audio = Source | NDArray[Any]
@@ -39,9 +40,10 @@ class Ear:
 
     def blocks(self, audio: Audio) -> Iterator[NDArray[Any]]:
         """Sound in blocks (n_mics, any length)."""
-        return (
-            iter([self._samples(audio)]) if isinstance(audio, np.ndarray) else stream_audio(audio, self.array)
-        )
+        if not isinstance(audio, np.ndarray):
+            return stream_audio(audio, self.array)
+        samples = self._samples(audio)
+        return (samples[:, start : start + BLOCK] for start in range(0, samples.shape[1], BLOCK))
 
     def batches(
         self, blocks: Iterable[NDArray[Any]], silence_db: float
@@ -49,6 +51,11 @@ class Ear:
         """Batches of consecutive frames: features of those with sound, and which these are."""
         length = self.array.frame_length
         for batch in stream_frames(blocks, length, length // 2):
+            if batch.shape[1] != self.array.n_mics:
+                raise AudioError(
+                    f"blocks must be ({self.array.n_mics}, any length) for {self.array.name}, "
+                    f"got {batch.shape[1]} channels; `audio.select_channels` picks the microphones"
+                )
             refuse_damaged(batch.reshape(-1, batch.shape[-1]), "sound")
             loud = 20 * np.log10(rms(batch, axis=(1, 2)) + 1e-12) >= silence_db
             yield self.features(batch[loud]), loud
@@ -70,8 +77,10 @@ class Ear:
 
     def labelled(self, recording: Recording) -> tuple[NDArray[np.float32], Float]:
         """Features and directions, as the array was built, of the frames that have a source."""
-        if not np.allclose(recording.array.coordinates, self.array.coordinates, atol=2e-4):
-            raise TytoError(f"{recording.name} was recorded by another array than {self.array.name}")
+        if not same_ears(recording.array, self.array):
+            raise TytoError(
+                f"{recording.name} was recorded by another array than {self.array.name}, or mounted otherwise"
+            )
         there = recording.n_sources > 0
         return self.features(recording.frames()[there]), wrap(recording.azimuth[there] - self.array.yaw)
 

@@ -155,6 +155,11 @@ class Localizer:
         return self._known.array
 
     @property
+    def can_learn(self) -> bool:
+        """Whether it is a state; a model only locates."""
+        return isinstance(self._known, State)
+
+    @property
     def owner(self) -> str:
         """Fingerprint of whose ledger it stands in; "" for none, and for a model."""
         return "" if isinstance(self._known, Model) else self._known.owner
@@ -219,9 +224,9 @@ class Localizer:
             return Located(when, (), ())
         there = np.isfinite(opinion.azimuth[0])
         found = refine(maps[None], opinion.azimuth)[0][there]
-        azimuth = self.array.fold(wrap(found + self.array.yaw))
+        azimuth = wrap(np.round(self.array.fold(found + self.array.yaw), 2))
         sure = opinion.probability[0][there]
-        return Located(when, tuple(np.round(azimuth, 2).tolist()), tuple(np.round(sure, 4).tolist()))
+        return Located(when, tuple(azimuth.tolist()), tuple(np.round(sure, 4).tolist()))
 
     # ---- learning and forgetting ----
 
@@ -242,8 +247,9 @@ class Localizer:
         places = self._ear.places(azimuth)
         if who and not keep:
             raise TytoError("a name is written down only with what is kept: add keep, or leave the name out")
-        taught_at = int(time.time()) if when is None else when
-        kept = Kept(who, tuple(np.atleast_1d(azimuth).tolist()), taught_at) if keep else None
+        taught_at = int(time.time() if when is None else when)
+        told = tuple(np.atleast_1d(np.asarray(azimuth, np.float64)).tolist())
+        kept = Kept(str(who), told, taught_at) if keep else None
         return self._taught([(_phase(self._ear.lesson(audio), places), kept)])
 
     def learn(
@@ -280,7 +286,7 @@ class Localizer:
         elif azimuth is None and who is None and since is None:
             raise TytoError("say what to forget: a recording and its azimuth, or an azimuth, a name, a time")
         else:
-            at = None if azimuth is None else np.atleast_1d(np.asarray(azimuth, np.float64))
+            at = None if azimuth is None else wrap(self._ear.places(azimuth) + self.array.yaw)
             names = trial.forget_kept(lambda kept: _meant(kept, at, who, since))
             if not names:
                 raise TytoError(self._why_not(at))

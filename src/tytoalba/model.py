@@ -24,6 +24,7 @@ from tytoalba.methods.tyto import Tyto
 from tytoalba.methods.views import views_of
 from tytoalba.prior import Prior
 from tytoalba.products import SCALE
+from tytoalba.shelf import same_ears
 
 KIND, VERSION = "model", 1
 PURPOSE = {
@@ -48,7 +49,7 @@ class Model:
 
     array: with how it is mounted (yaw); prior: for the array as built. W: (n_features, 2 x 360) float32,
     regression to the labels and to the prior's own scores. weight: of the prior at each direction, (360,).
-    n_frames: how many were learned. about: further facts for people.
+    n_frames: how many were learned.
     """
 
     array: MicArray
@@ -63,8 +64,9 @@ class Model:
         """What a learner knows, solved."""
         assert learner.prior
         W, weight = learner.solution()
-        n_frames = int(learner.counts.sum())
-        return cls(array, learner.prior, options, W.astype(np.float32), weight.astype(np.float32), n_frames)
+        return cls(
+            array, learner.prior, options, W.astype(np.float32), weight.astype(np.float32), learner.n_frames
+        )
 
     @property
     def gcc(self) -> GccPhat:
@@ -84,8 +86,18 @@ class Model:
             int(o["seed"]),
         )
 
+    @cached_property
+    def _whole(self) -> tuple[NDArray[np.float64], float]:
+        """W in whole steps, and what a step of a score is worth; 127 x 50000 x 2^30 is below 2^53."""
+        step = 2.0 ** (np.ceil(np.log2(max(float(np.abs(self.W).max()), 1e-30))) - 30)
+        return np.rint(self.W.astype(np.float64) / step), step / SCALE
+
     def scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Scores (n_frames, 360), about 1 at a source, of features X (n_frames, n_inputs)."""
+        """Scores (n_frames, 360), about 1 at a source, of features X (n_frames, n_inputs).
+
+        The same to the bit whatever the batch: their sums are of whole numbers.
+        """
+        W, step = self._whole
         views = views_of(self._inputs.task)[: int(self.options["views"])]
         n = self.prior.n_directions
         result = np.zeros((len(X), n), np.float32)
@@ -93,7 +105,7 @@ class Model:
             rows = slice(start, start + BLOCK)
             for view, order in views:
                 H, B = self._inputs.codes(X[rows][:, order])
-                found = H.astype(np.float32) @ self.W / SCALE
+                found = (H.astype(np.float64) @ W * step).astype(np.float32)
                 prior = view.back(B - found[:, n:]) * self.weight
                 result[rows] += (view.back(found[:, :n]) + prior) / len(views)
         return result
@@ -118,7 +130,7 @@ class Model:
         told, arrays = unpack(data, KIND, VERSION, what)
         try:
             prior = prior_from(told, arrays)
-            array = MicArray.from_toml(told["array"], what)
+            array = fitting(MicArray.from_toml(told["array"], what), prior)
             options = checked_options(told["options"])
             W, weight, n_frames = arrays["W"], arrays["weight"], int(told["n_frames"])
         except (TytoError, LookupError, TypeError, ValueError, AttributeError) as error:
@@ -133,6 +145,13 @@ class Model:
 def listed(arrays: Arrays) -> Iterator[tuple[str, NDArray[Any], str]]:
     """Arrays of a file by name, each with its purpose."""
     return ((name, values, PURPOSE[name.split(".")[0]]) for name, values in sorted(arrays.items()))
+
+
+def fitting(array: MicArray, prior: Prior) -> MicArray:
+    """The array, if the prior is one of the same microphones."""
+    if not same_ears(prior.array, replace(array, yaw=0.0)):
+        raise TytoError(f"the prior is one of {prior.array.name}, whose microphones are not {array.name}'s")
+    return array
 
 
 def task_of(prior: Prior, seed: int) -> Task:
@@ -156,8 +175,8 @@ OPTIONS: dict[str, tuple[type, float, float]] = {
 
 def checked_options(options: Any) -> dict[str, Any]:
     """Options that are complete and sensible; a file may say anything."""
-    if not isinstance(options, dict) or options.get("expansion") not in EXPANSIONS:
-        raise FileError("the options are incomplete or were altered")
+    if not isinstance(options, dict) or options.get("expansion") not in [*EXPANSIONS]:
+        raise FileError(f"the options need an expansion, one of {', '.join(EXPANSIONS)}")
     for name, (kind, least, most) in OPTIONS.items():
         value: Any = options.get(name)
         right = isinstance(value, int) if kind is int else isinstance(value, (int, float))

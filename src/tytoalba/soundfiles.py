@@ -1,7 +1,8 @@
 """Sound files: read, stream and write them.
 
 Channels first, (n_channels, n_samples), float32 in [-1, 1]. Whatever is wrong with a file leaves this module
-as an AudioError that names the file, the likely cause and the remedy.
+as an AudioError that names the file, the likely cause and the remedy. Sealed files (`tyto seal`) are read as
+the sound in them; what is wrong with a seal is a SealError.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tytoalba.agefile import is_sealed
 from tytoalba.audio import (
     BLOCK,
     Audio,
@@ -36,6 +38,9 @@ from tytoalba.audio import (
 from tytoalba.errors import AudioError
 from tytoalba.files import written_whole
 from tytoalba.geometry import MicArray
+
+if TYPE_CHECKING:
+    from tytoalba.agefile import Unsealing
 
 Source = str | Path | BinaryIO | Sequence[str | Path]
 
@@ -62,7 +67,8 @@ def read_audio(source: Source, array: MicArray | None = None, sample_rate: int |
     """Read a whole recording, its channels in microphone order, at the array's sample rate.
 
     source: a path; a sequence of paths, one mono file a microphone; "-" for standard input; or a
-        binary file object, which is read from its beginning if it can seek.
+        binary file object, which is read from its beginning if it can seek. Each may be sealed with age:
+        `find_identities` finds the key, the sound is opened in memory.
     array: picks the channels (see `select_channels`) and gives the sample rate unless `sample_rate` does.
     sample_rate: Hz to resample to; the file's own if neither is given.
 
@@ -81,8 +87,9 @@ def stream_audio(
     """Read a recording of any length in blocks (n_channels, about `block` samples or fewer).
 
     The blocks joined are what `read_audio` returns. Memory is bounded, also for WAV that comes through a
-    pipe. Nothing is opened before the first block is asked for. A sample that is not finite is an error
-    at its block; silence, dead channels and clipping are warned of after the last block.
+    pipe or is sealed; other sealed formats are held in memory as they are on the disk. Nothing is opened
+    before the first block is asked for. A sample that is not finite is an error at its block; silence, dead
+    channels and clipping are warned of after the last block.
     """
     if block < 1:
         raise AudioError(f"block must be at least 1 sample, got {block}")
@@ -130,6 +137,7 @@ class _Sound:
     """One open file, or one open mono file a channel."""
 
     files: dict[str, Any]
+    seals: Sequence[Unsealing]
     name: str
     channels: Sequence[int]
     sample_rate: int
@@ -137,6 +145,18 @@ class _Sound:
 
     def blocks(self, size: int) -> Iterator[Samples]:
         """All of it in blocks (n_mics, at most size); refuses a file that ends before its time."""
+        try:
+            yield from self._blocks(size)
+        except AudioError:
+            self._check_seals()  # a broken seal ends a file early, and is the better reason
+            raise
+        self._check_seals()
+
+    def _check_seals(self) -> None:
+        for seal in self.seals:
+            seal.finish()
+
+    def _blocks(self, size: int) -> Iterator[Samples]:
         n_samples = 0
         while True:
             parts = {name: _read(name, file, size) for name, file in self.files.items()}  # each (K, C)
@@ -164,8 +184,9 @@ def _opened(
         raise AudioError("no file given; give one path, or one mono file a microphone")
     with ExitStack() as stack:
         files: dict[str, Any] = {}
+        seals: list[Unsealing] = []
         for one in sources:
-            name, file = _open(one, whole=whole)
+            name, file = _open(one, stack, seals, whole=whole)
             stack.enter_context(file)
             check_rate(file.samplerate, name)
             if name in files:
@@ -183,10 +204,10 @@ def _opened(
         channels = pick_channels(n_channels, array, name) if array else range(n_channels)
         to_rate = sample_rate if sample_rate is not None else array.sample_rate if array else rate
         check_rate(to_rate, f"reading {name}")
-        yield _Sound(files, name, channels, rate, to_rate)
+        yield _Sound(files, seals, name, channels, rate, to_rate)
 
 
-def _open(source: Any, *, whole: bool) -> tuple[str, Any]:
+def _open(source: Any, stack: ExitStack, seals: list[Unsealing], *, whole: bool) -> tuple[str, Any]:
     import soundfile
 
     if isinstance(source, str) and source == "-":
@@ -198,13 +219,18 @@ def _open(source: Any, *, whole: bool) -> tuple[str, Any]:
         name = source.name if isinstance(getattr(source, "name", None), str) else "the file object"
         target = _readable(source, name, whole)
     head = _head(target, name)
+    if head is not None and is_sealed(head):
+        target, head = _unsealed(target, name, stack, seals, whole=whole)
     try:
         file = soundfile.SoundFile(target, closefd=False)
     except SNDFILE_ERRORS as error:
         if name.lower().endswith(".raw"):
             why = "has no header; give it one: ffmpeg -f s16le -ar 16000 -ac 4 -i IN.raw OUT.wav"
         elif head is None:
-            why = "is not WAV, the only format that streams through a pipe; pipe ffmpeg -i IN -f wav -"
+            why = (
+                "is not WAV, the only format that streams through a pipe; pipe ffmpeg -i IN -f wav -, or, "
+                "if it is sealed, tyto open FILE.age -o -"
+            )
         else:
             why = next(why for begin, why in NOT_SOUND.items() if re.match(begin, head, re.DOTALL))
         raise AudioError(f"{name} {why} ({error})") from error
@@ -234,6 +260,26 @@ def _readable(source: Any, name: str, whole: bool) -> Any:
         return _Tame(io.BytesIO(source.read()))
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise AudioError(f"{name} cannot be read: {error}; is it closed?") from error
+
+
+def _unsealed(
+    target: Any, name: str, stack: ExitStack, seals: list[Unsealing], *, whole: bool
+) -> tuple[Any, bytes]:
+    """What libsndfile can read of a sealed file, and how it begins: a pipe for WAV, else bytes in memory."""
+    from tytoalba.agefile import Unsealing, has_passphrase, head_of, open_bytes, open_start
+    from tytoalba.identities import find_identities
+
+    keys = find_identities()
+    file = stack.enter_context(target.open("rb")) if isinstance(target, Path) else target.file
+    file.seek(0)
+    if not whole and sys.platform != "win32" and not has_passphrase(head_of(file)):
+        start = open_start(file, keys, 64, name)
+        file.seek(0)
+        if start.startswith(b"RIFF"):
+            seals.append(stack.enter_context(Unsealing(file, keys, name)))
+            return seals[-1].fileno(), start
+    plain = open_bytes(file.read(), keys, name)
+    return _Tame(io.BytesIO(plain)), plain[:64]
 
 
 class _Tame:

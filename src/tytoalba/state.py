@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from tytoalba.containers import Arrays, pack, unpack
 from tytoalba.errors import FileError, TytoError
 from tytoalba.geometry import MicArray
 from tytoalba.methods.tyto import Lesson, Sums, Tyto
-from tytoalba.model import Model, checked_options, listed, prior_from, prior_parts, task_of
+from tytoalba.model import Model, checked_options, fitting, listed, prior_from, prior_parts, task_of
 from tytoalba.phases import Phase
 from tytoalba.prior import Prior
 
@@ -74,7 +75,7 @@ class State:
         if unknown := [name for name in options if name not in DEFAULTS]:
             raise TytoError(f"no option called {unknown[0]!r}; known: {', '.join(DEFAULTS)}")
         chosen = checked_options(DEFAULTS | options | {"seed": seed})
-        return cls(array, _learner(prior, chosen), chosen)
+        return cls(fitting(array, prior), _learner(prior, chosen), chosen)
 
     @property
     def prior(self) -> Prior:
@@ -102,8 +103,8 @@ class State:
         """
         lesson = self.learner.lesson(phase)
         name = self.name(lesson)
-        if not len(phase):
-            raise TytoError("there is nothing to learn in this lesson: it has no frames")
+        if not len(phase) or not np.isfinite(phase.azimuth).any(axis=1).all():
+            raise TytoError("a lesson needs frames, and each of them a source; leave the silent ones out")
         if name in self.lessons:
             raise TytoError("this was taught already; to count it more often would not make it truer")
         self.learner.add(lesson)
@@ -143,7 +144,7 @@ class State:
         """Add all that another state has learned; the same lesson in both is refused."""
         same = [
             (self.options, other.options, "options or seed: make one like the other, `tyto new B --like A`"),
-            (self.prior.digest.tobytes(), other.prior.digest.tobytes(), "prior"),
+            (_meaning(self.prior), _meaning(other.prior), "prior"),
             (self.array, other.array, "array or how it is mounted"),
         ]
         for mine, theirs, what in same:
@@ -163,8 +164,8 @@ class State:
         """By what a lesson is known again: a digest of its rows that only who has the seed can compute."""
         key = hashlib.sha256(b"tytoalba lesson" + int(self.options["seed"]).to_bytes(8, "big")).digest()
         found = hmac.new(key, digestmod=hashlib.sha256)
-        for values in (lesson.H, lesson.Y):
-            found.update(np.ascontiguousarray(values).data)
+        for values in lesson:
+            found.update(np.ascontiguousarray(values).tobytes())
         return found.hexdigest()[:32]
 
     def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
@@ -214,15 +215,37 @@ class State:
             memory |= {"seed": np.array(options["seed"]), "prior": learner.prior.digest}
             learner.restore(memory)
             learner.check()
-            lessons = {str(name): int(n) for name, n in told["lessons"].items()}
+            lessons = {**told["lessons"]}
             kept = {name: _kept(learner, name, about, arrays) for name, about in told["kept"].items()}
-            consistent = kept.keys() <= lessons.keys() and min(lessons.values(), default=1) >= 1
-            if not consistent or sum(lessons.values()) != learner.n_frames:
-                raise FileError("its lessons contradict each other")
-            array = MicArray.from_toml(told["array"], what)
-            return cls(array, learner, options, lessons, kept, str(told["owner"]))
+            array = fitting(MicArray.from_toml(told["array"], what), learner.prior)
+            state = cls(array, learner, options, lessons, kept, told["owner"])
+            state._check()
+            return state
         except (TytoError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise FileError(f"{what} is damaged: {error}") from error
+
+    def _check(self) -> None:
+        """Refuse lessons that contradict the sums, or each other."""
+        counts = self.learner.counts
+        n_frames, n_sources = self.learner.n_frames, float(counts.sum(dtype=np.float64))
+        right = all(type(n) is int and n >= 1 for n in self.lessons.values()) and type(self.owner) is str
+        right = right and self.n_frames == n_frames and n_frames <= n_sources <= len(counts) * n_frames
+        for name, kept in self.kept.items():
+            assert kept.part
+            n_rows = kept.part.head.n if isinstance(kept.part, Sums) else len(kept.part.H)
+            right = right and n_rows == self.lessons.get(name, 0) * self.learner.n_views
+            right = right and bool((kept.part.counts <= counts).all())
+            if isinstance(kept.part, Lesson):
+                right = right and self.name(kept.part) == name
+        if not right:
+            raise FileError("its lessons contradict each other")
+
+
+def _meaning(prior: Prior) -> list[bytes]:
+    """All of a prior that sums behind it depend on, and what is learned beside them."""
+    told, arrays = prior.parts()
+    constants = json.dumps([told["constants"], told["steps"], told["array"]], sort_keys=True)
+    return [constants.encode(), *(values.tobytes() for _, values in sorted(arrays.items()))]
 
 
 def _learner(prior: Prior, options: dict[str, Any]) -> Tyto:
@@ -252,8 +275,10 @@ def _kept(learner: Tyto, name: str, about: dict[str, Any], arrays: Arrays) -> Ke
         part: Lesson | Sums = learner.read_lesson(own)
     else:
         part = learner.read_sums(own | {"G": _square(own["G"], learner.n_features)})
-    azimuth = tuple(float(a) for a in about["azimuth"])
-    return Kept(str(about["who"]), azimuth, int(about["time"]), part)
+    who, when, azimuth = about["who"], about["time"], tuple(map(float, about["azimuth"]))
+    if not isinstance(who, str) or type(when) is not int or not azimuth:
+        raise FileError("what it says of a kept lesson was altered")
+    return Kept(who, azimuth, when, part)
 
 
 def _triangle(G: NDArray[np.int64]) -> NDArray[np.int64]:

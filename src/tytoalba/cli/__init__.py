@@ -9,7 +9,9 @@ import typer
 
 from tytoalba.cli import (
     arrays,
+    audit,
     bench,
+    checking,
     info,
     locating,
     models,
@@ -43,6 +45,8 @@ app.command("forget")(models.forget)
 app.command("merge")(models.merge)
 app.command("export")(models.export)
 app.command("info")(info.info)
+app.command("audit")(audit.audit)
+app.command("check")(checking.check)
 app.command("keygen")(sealing.keygen)
 app.command("seal")(sealing.seal)
 app.command("open")(sealing.unseal)

@@ -159,7 +159,8 @@ def _evaluate(array: MicArray, n_trials: int, mixup: str, seed: int, json: bool)
         print_json(found)
         return
     out.print(
-        f"{array.name}, {mixup}: {found['right']} of {found['trials']} right ({found['undecided']} of them one "
-        f"of several that sound the same), {found['wrong']} wrong, {found['cannot_tell']} cannot tell",
+        f"{array.name}, {mixup}: {found['right']} of {found['trials']} right, {found['wrong']} wrong, "
+        f"{found['cannot_tell']} cannot tell; of the right, {found['undecided']} are one of several that "
+        "sound the same",
         soft_wrap=True,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from tytoalba.cli.console import err, out, print_json
@@ -41,7 +42,7 @@ def info(
         from tytoalba.report import plot_evidence, save_figure
 
         save_figure(plot_evidence(owl.evidence, f"{model.name}: taught frames"), plot)
-        err.print(f"drawn: {plot}")
+        err.print(f"drawn: {plot}", soft_wrap=True, markup=False)
 
 
 def _described(path: Path, owl: Localizer) -> dict[str, Any]:
@@ -85,9 +86,9 @@ def _described(path: Path, owl: Localizer) -> dict[str, Any]:
 
 def _print(told: dict[str, Any]) -> None:
     sealed = "sealed " if told["sealed"] else ""
-    out.print(f"{told['file']}: {sealed}{told['kind']} for {told['array']}, {told['bytes'] / 1e6:.1f} MB")
+    _say(f"{told['file']}: {sealed}{told['kind']} for {told['array']}, {told['bytes'] / 1e6:.1f} MB")
     if told["kind"] == "state":
-        out.print(
+        _say(
             f"{told['n_frames']} frames in {told['lessons']} lessons, {len(told['kept'])} of them kept; "
             f"{told['directions_known']} of 360 degrees taught"
         )
@@ -95,17 +96,17 @@ def _print(told: dict[str, Any]) -> None:
         for kept in told["kept"]:
             where = ", ".join(f"{a:g}" for a in kept["azimuth"])
             who = kept["who"] or "(no name)"
-            out.print(f"kept: {who} at {where}, {kept['n_frames']} frames, {_date(kept['time'])}")
-        out.print(f"ledger: {told['ledger']}")
+            _say(f"kept: {who} at {where}, {kept['n_frames']} frames, {_date(kept['time'])}")
+        _say(f"ledger: {told['ledger']}")
         for step in told["steps"]:
-            out.print(
-                f"  {step['sequence']:>4}  {_date(step['time'])}  {step['what']}, {step['n_frames']} frames"
-            )
+            _say(f"  {step['sequence']:>4}  {_date(step['time'])}  {step['what']}, {step['n_frames']} frames")
     table = Table("stored", "shape", "bytes", "purpose", title="Everything that the file holds")
     inside = [row for row in told["stored"] if not row["name"].startswith("prior.")]
     prior = [row for row in told["stored"] if row["name"].startswith("prior.")]
     for row in inside:
-        table.add_row(row["name"], " x ".join(map(str, row["shape"])), str(row["bytes"]), row["purpose"])
+        table.add_row(
+            _shown(row["name"]), " x ".join(map(str, row["shape"])), str(row["bytes"]), row["purpose"]
+        )
     if prior:
         total = str(sum(row["bytes"] for row in prior))
         table.add_row(f"prior ({len(prior)} arrays)", "", total, prior[0]["purpose"])
@@ -122,5 +123,17 @@ def _print_directions(evidence: list[int]) -> None:
         out.print(f"{k * SECTOR:>4}-{(k + 1) * SECTOR - 1:<3} {bar} {n or ''}")
 
 
+def _say(text: str) -> None:
+    out.print(_shown(text), soft_wrap=True)
+
+
+def _shown(text: str) -> str:
+    """Text as it is: names in a file from elsewhere can hold markup, or letters that steer a terminal."""
+    return escape("".join(letter if letter.isprintable() else "?" for letter in text))
+
+
 def _date(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds} s after 1970"

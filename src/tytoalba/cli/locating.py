@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -104,7 +106,7 @@ def locate(
 
         by = model.name if model else method or "srp"
         save_figure(plot_directions(found, f"{Path(files[0]).name} ({mics.name}, {by})"), plot)
-        err.print(f"drawn: {plot}")
+        err.print(f"drawn: {plot}", soft_wrap=True, markup=False)
 
 
 def _by_method(
@@ -140,11 +142,10 @@ def _dcase(found: Sequence[Located]) -> Iterator[str]:
     """Frame of 100 ms, class 0, number of the source, azimuth -180..179 to the left, elevation 0."""
     if not found:
         return
-    times = [frame.time for frame in found]
-    for number in range(int(times[-1] / DCASE_HOP) + 1):
-        middle = (number + 0.5) * DCASE_HOP
-        nearest = min(range(len(found)), key=lambda k: abs(times[k] - middle))
-        for source, azimuth in enumerate(found[nearest].azimuth):
+    edges = [(before.time + after.time) / 2 for before, after in pairwise(found)]
+    for number in range(int(found[-1].time / DCASE_HOP) + 1):
+        nearest = found[bisect_left(edges, (number + 0.5) * DCASE_HOP)]
+        for source, azimuth in enumerate(nearest.azimuth):
             yield f"{number},0,{source},{(round(azimuth) + 180) % 360 - 180},0"
 
 

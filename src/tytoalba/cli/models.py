@@ -12,6 +12,7 @@ from tytoalba.cli.console import err, keys_from, out, print_json, progress_bar
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
+    from tytoalba.data.recording import Recording
     from tytoalba.localizer import Change, Localizer
 
 StateFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A state that `tyto new` made.")]
@@ -28,7 +29,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="What was done, as JSON.")]
 
 def new(
     model: Annotated[Path, typer.Argument(help="File to make; with the suffix .age it is sealed.")],
-    array: Annotated[str, typer.Option("--array", "-a", help="Built-in array, or a TOML file.")] = "pepper",
+    array: Annotated[
+        str | None, typer.Option("--array", "-a", help="Built-in array, or a TOML file; pepper.")
+    ] = None,
     like: Annotated[
         Path | None, typer.Option(help="Make it mergeable with this one: same array, prior, options, seed.")
     ] = None,
@@ -54,14 +57,16 @@ def new(
     from tytoalba.custody import SEALED_SUFFIX, create, has_extra
     from tytoalba.localizer import Localizer
 
-    if like is not None:
-        if features is not None or seed is not None:
-            raise TytoError("--like takes features and seed from the other: leave out --features and --seed")
-        owl = Localizer.like(read_owl(like, identity))
-    else:
-        owl = Localizer.new(array, n_features=features, seed=seed)
-    owl = create(model, owl, sealed=seal or model.suffix == SEALED_SUFFIX)
-    err.print(f"{model}: {owl.array.name}, {owl.state.options['n_features']} features, nothing taught yet")
+    if like is not None and any(told is not None for told in (array, features, seed)):
+        raise TytoError("--like takes these from the other: leave out --array, --features and --seed")
+    with keys_from(identity):
+        if like is not None:
+            owl = Localizer.like(read_owl(like, None))
+        else:
+            owl = Localizer.new(array or "pepper", n_features=features, seed=seed)
+        owl = create(model, owl, sealed=seal or model.suffix == SEALED_SUFFIX)
+    made = f"{model}: {owl.array.name}, {owl.state.options['n_features']} features, nothing taught yet"
+    err.print(made, soft_wrap=True, markup=False)
     if not has_extra():
         err.print("[yellow]note:[/] no ledger and no seal: these need pip install 'tytoalba\\[privacy]'")
 
@@ -82,12 +87,9 @@ def learn(
       tyto learn kitchen.tyto recordings/ --part train
     """
     from tytoalba.custody import changing
-    from tytoalba.data import open_dataset
 
     with keys_from(identity):
-        recordings = [r for r in open_dataset(data) if part is None or r.subset == part]
-        if not recordings:
-            raise TytoError(f"{data} has no recordings{f' of part {part!r}' if part else ''}")
+        recordings = _recordings(data, part)
         with changing(model) as step, progress_bar("recordings") as steps:
             step.change = step.owl.learn(recordings, lambda done: steps(done, len(recordings)))
     _told("learned", step.change, model, as_json)
@@ -154,17 +156,17 @@ def forget(
       tyto forget kitchen.tyto --who kitchen-monday
     """
     from tytoalba.custody import changing
-    from tytoalba.data import open_dataset
 
+    if data is not None and (files or at or who is not None or since):
+        raise TytoError("--data is forgotten as a whole: leave out recordings, --at, --who and --since")
+    if files and (who is not None or since):
+        raise TytoError("a recording is forgotten with its --at alone: leave out --who and --since")
+    if part is not None and data is None:
+        raise TytoError("--part is of a data set: say which, with --data")
     with keys_from(identity), changing(model) as step:
         step.what = "forgot"
         if data is not None:
-            if files or at or who or since:
-                raise TytoError(
-                    "--data is forgotten as a whole: leave out recordings, --at, --who and --since"
-                )
-            recordings = [r for r in open_dataset(data) if part is None or r.subset == part]
-            step.change = step.owl.forget_recordings(recordings)
+            step.change = step.owl.forget_recordings(_recordings(data, part))
         elif files:
             step.change = step.owl.forget(files[0] if len(files) == 1 else files, _azimuth(at))
         else:
@@ -214,21 +216,18 @@ def export(
 
       tyto export kitchen.tyto kitchen.model
     """
-    from tytoalba.attacks import release_gate
+    from tytoalba.audit import gate
     from tytoalba.custody import export as written
 
     owl = read_owl(state, identity)
-    reasons = release_gate(
-        owl.n_frames,
-        owl.state.options["n_features"],
-        min(owl.state.lessons.values(), default=0),
-        owl.state.learner.counts,
-    )
-    if owl.n_frames and reasons and not force:
+    reasons = gate(owl) if owl.n_frames else []
+    if reasons and not force:
         raise TytoError(f"not released: {'; '.join(reasons)}. --force releases it all the same")
-    signature = written(owl, output, reasons if owl.n_frames else ())
+    signature = written(owl, output, reasons)
     err.print(
-        f"{output}: {output.stat().st_size / 1e6:.1f} MB" + (f", signed: {signature}" if signature else "")
+        f"{output}: {output.stat().st_size / 1e6:.1f} MB" + (f", signed: {signature}" if signature else ""),
+        soft_wrap=True,
+        markup=False,
     )
 
 
@@ -238,6 +237,15 @@ def read_owl(path: Path, identity: Path | None) -> Localizer:
 
     with keys_from(identity):
         return read(path)
+
+
+def _recordings(data: Path, part: str | None) -> list[Recording]:
+    from tytoalba.data import open_dataset
+
+    recordings = [r for r in open_dataset(data) if part is None or r.subset == part]
+    if not recordings:
+        raise TytoError(f"{data} has no recordings{f' of part {part!r}' if part else ''}")
+    return recordings
 
 
 def _told(what: str, change: Change, model: Path, as_json: bool) -> None:

@@ -27,12 +27,13 @@ def sign(
     from tytoalba.signers import find_signing_key
     from tytoalba.signing import sign_file
 
-    key = find_signing_key()
-    for file in files:
-        kind = kind_of(read_secret(file))
+    kinds = {file: kind_of(read_secret(file)) for file in files}
+    for file, kind in kinds.items():
         if kind not in ("state", "model"):
             raise TytoError(f"{file} is neither a state nor a model: nothing was signed")
-        err.print(f"signed: {sign_file(file, key, kind)}")
+    key = find_signing_key()
+    for file, kind in kinds.items():
+        err.print(f"signed: {sign_file(file, key, kind)}", soft_wrap=True, markup=False)
     out.print(key.fingerprint)
 
 
@@ -64,6 +65,6 @@ def trust(
         print_json(known)
         return
     for key, comment in known.items():
-        out.print(f"{key}  {comment}")
+        out.print(f"{key}  {comment}", soft_wrap=True, markup=False)
     if not known:
         err.print("nobody is trusted yet; your own key is, once something was signed")

@@ -26,7 +26,7 @@ class DataSet:
 
 DATASETS: dict[str, DataSet] = {
     "folder": DataSet(
-        lambda root: (root / "array.toml").is_file(),
+        lambda root: any((root / name).is_file() for name in ("array.toml", "array.toml.age")),
         folder.open_folder,
         "the owner of the recordings",
         "the owner's",

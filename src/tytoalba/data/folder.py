@@ -5,12 +5,14 @@
     <root>/<part>/<name>.csv      frame,azimuth: one row a source and frame, azimuth empty if nobody talks
 
 Frame t covers samples [hop t, hop t + length), length = array.frame_length (170.7 ms), hop half of it, at
-the array's sample rate. Frames that are not listed are not used.
+the array's sample rate. Frames that are not listed are not used. Any file may be sealed (`tyto seal`):
+array.toml.age, <name>.wav.age, <name>.csv.age. Where the plain file is there as well, that one is read.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
@@ -18,11 +20,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba.agefile import is_sealed, open_bytes
 from tytoalba.angles import Float
 from tytoalba.data.recording import Recording
 from tytoalba.errors import DataError
 from tytoalba.files import written_whole
 from tytoalba.geometry import MicArray, load_array
+from tytoalba.identities import find_identities
 from tytoalba.soundfiles import read_audio, write_audio
 
 HEADER = ["frame", "azimuth"]
@@ -32,23 +36,26 @@ _SOUND = (".wav", ".flac", ".ogg")
 def open_folder(root: str | Path, parts: list[str] | None = None) -> list[Recording]:
     """The recordings of a folder: labels are read now, sound when it is asked for."""
     root = Path(root)
-    if not (root / "array.toml").is_file():
+    file = _plain_or_sealed(root / "array.toml")
+    if not file.is_file():
         raise DataError(f"{root} has no array.toml; tyto array show NAME --toml prints one to start from")
-    array = load_array(root / "array.toml")
+    array = MicArray.from_toml(_text(file), str(file)) if is_sealed(file) else load_array(file)
     present = sorted(folder.name for folder in root.iterdir() if folder.is_dir())
     if unknown := sorted(set(parts or []) - set(present)):
         raise DataError(f"{root} has no part {unknown[0]!r}; it has: {', '.join(present) or 'none'}")
     recordings = []
     for part in parts or present:
-        for sound in sorted(f for f in (root / part).iterdir() if f.suffix.lower() in _SOUND):
-            table = sound.with_suffix(".csv")
+        for plain in sorted({_without_age(f) for f in (root / part).iterdir()}):
+            if plain.suffix.lower() not in _SOUND:
+                continue
+            sound, table = _plain_or_sealed(plain), _plain_or_sealed(plain.with_suffix(".csv"))
             if not table.is_file():
-                raise DataError(f"{sound} has no labels: {table.name} is missing beside it")
+                raise DataError(f"{sound} has no labels: {plain.stem}.csv is missing beside it")
             frame_ids, azimuth = _read_labels(table)
             load = partial(_load, sound, array)
             hop = array.frame_length // 2
             recordings.append(
-                Recording(sound.stem, part, array, frame_ids, azimuth, load, array.frame_length, hop)
+                Recording(plain.stem, part, array, frame_ids, azimuth, load, array.frame_length, hop)
             )
     if not recordings:
         raise DataError(f"{root} holds no recording: expected <part>/<name>.wav and <part>/<name>.csv")
@@ -84,6 +91,27 @@ def write_recording(
         write_audio(folder / f"{name}.wav", samples, array.sample_rate)  # if this fails, so does the table
 
 
+def _without_age(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix == ".age" else path
+
+
+def _plain_or_sealed(plain: Path) -> Path:
+    """The plain file, or the sealed one in its stead."""
+    sealed = plain.with_name(plain.name + ".age")
+    return sealed if sealed.is_file() and not plain.is_file() else plain
+
+
+def _text(path: Path) -> str:
+    """What a small file says; opened in memory if it is sealed."""
+    try:
+        data = path.read_bytes()
+        if is_sealed(data):
+            data = open_bytes(data, find_identities(), str(path))
+        return data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+
+
 def _load(sound: Path, array: MicArray) -> NDArray[np.float32]:
     return read_audio(sound, array).samples
 
@@ -91,14 +119,13 @@ def _load(sound: Path, array: MicArray) -> NDArray[np.float32]:
 def _read_labels(path: Path) -> tuple[NDArray[np.intp], Float]:
     frames: dict[int, list[float]] = defaultdict(list)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file)
-            if (header := next(rows, None)) != HEADER:
-                raise DataError(f"{path}: the first line must be {','.join(HEADER)}, got {header}")
-            for number, row in enumerate(rows, 2):
-                frame, azimuth = _read_row(row, f"{path}, line {number}")
-                frames[frame] += [] if azimuth is None else [azimuth]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rows = csv.reader(io.StringIO(_text(path), newline=""))
+        if (header := next(rows, None)) != HEADER:
+            raise DataError(f"{path}: the first line must be {','.join(HEADER)}, got {header}")
+        for number, row in enumerate(rows, 2):
+            frame, azimuth = _read_row(row, f"{path}, line {number}")
+            frames[frame] += [] if azimuth is None else [azimuth]
+    except csv.Error as error:
         raise DataError(f"cannot read {path}: {error}") from error
     ids = sorted(frames)
     width = max([2, *(len(directions) for directions in frames.values())])

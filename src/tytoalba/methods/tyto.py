@@ -20,7 +20,7 @@ from tytoalba.methods.views import views_of
 from tytoalba.opinions import known
 from tytoalba.phases import Phase
 from tytoalba.prior import Prior, scores
-from tytoalba.products import gaussian_labels, quantize_labels
+from tytoalba.products import SCALE, gaussian_labels, quantize_labels
 from tytoalba.ridge import choose_ridge
 
 START, RUN, TENTH = 0.1, 256, 10
@@ -177,7 +177,7 @@ class Tyto(Method):
         self._change(copy(self._head).learn(lesson.H, lesson.Y), self._counts + lesson.counts)
 
     def remove(self, lesson: Lesson | Sums) -> None:
-        """Forget a lesson exactly: as if it had never been learned. One that was not is refused if it shows."""
+        """Forget a lesson exactly, as if it had never been learned; one that was not is refused if seen."""
         if (self._counts < lesson.counts).any():
             raise TytoError("this lesson was not learned here: its directions were not taught so often")
         head = copy(self._head)
@@ -199,7 +199,8 @@ class Tyto(Method):
         """The rows of a lesson that a file kept; what cannot be is refused."""
         H, Y = memory["H"], memory["Y"]
         self._empty().learn(H[:1], Y[:1])  # says what is wrong with their size or type
-        if len(H) != len(Y) or H.dtype != np.int8 or Y.dtype != np.int8:
+        fit = len(H) == len(Y) and H.dtype == Y.dtype == np.int8
+        if not fit or H.min(initial=0) < -SCALE or Y.min(initial=0) < 0:
             raise TytoError("the rows of a kept lesson do not fit: they were altered")
         return Lesson(H, Y, self._checked_counts(memory["counts"]))
 
@@ -209,11 +210,20 @@ class Tyto(Method):
         for name in ("seed", "prior"):
             if not np.array_equal(mine.get(name, ()), theirs.get(name, ())):
                 raise TytoError(f"these learners differ in their {name}: their sums mean others")
+        if self._held is not None or other._held is not None:
+            raise TytoError("learners that hold frames out to choose alpha cannot be merged: fix alpha")
         self._change(copy(self._head).merge(other._head), self._counts + other._counts)
 
     def check(self) -> None:
         """Refuse sums that no frames can have."""
         self._head.check()
+        if self._head.n % self.n_views:
+            raise TytoError(f"{self._head.n} rows are no whole number of frames of {self.n_views} views")
+
+    @property
+    def n_views(self) -> int:
+        """Rows that the sums have for each frame."""
+        return len(self._views)
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -223,7 +233,7 @@ class Tyto(Method):
     @property
     def n_frames(self) -> int:
         """Frames in the sums."""
-        return self._head.n // len(self._views)
+        return self._head.n // self.n_views
 
     def solution(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """W (n_features, outputs), and how much the prior counts at each direction: all that answers need.
