@@ -15,6 +15,7 @@ from tytoalba.attacks import (
     FRAMES,
     UNDECLARED,
     by_group,
+    counts_from_weight,
     difference,
     evidence,
     in_span,
@@ -211,12 +212,26 @@ def test_the_only_frame_of_a_direction_is_its_column() -> None:
     assert np.array_equal(memory["Q"][:, 90] / np.sqrt(memory["y2"][90]), H[0])
 
 
+@quick
+@given(st.integers(0, 2**32), st.integers(1, 30))
+def test_the_weight_of_the_prior_tells_every_count(seed: int, n: int) -> None:
+    """As `Tyto` computes it and a model keeps it, in float32."""
+    rng = np.random.default_rng(seed)
+    counts = np.zeros(360, np.int64)
+    counts[rng.integers(0, 360, n)] = rng.integers(1, 300, n)
+    around = np.sum([np.roll(counts, k) for k in range(-5, 6)], axis=0)
+    weight = (1000.0 / (1000.0 + around)).astype(np.float32)
+    assert np.array_equal(counts_from_weight(weight, 1000.0), counts)
+
+
 def test_profiles_that_cannot_be() -> None:
     assert presence(np.zeros(4), 8.0).tolist() == [0.0] * 4
     with pytest.raises(TytoError, match="sigma"):
         presence(np.ones(4), 0.0)
     with pytest.raises(TytoError, match="finite"):
         presence(np.array([np.nan]))
+    with pytest.raises(TytoError, match="prior_frames"):
+        counts_from_weight(np.zeros(360), 1000.0)
     with pytest.raises(TytoError, match="some are not"):
         presence_match(np.ones(3), np.ones(3))
 

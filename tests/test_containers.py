@@ -21,7 +21,10 @@ from tytoalba.containers import kind_of, pack, unpack
 from tytoalba.errors import FileError
 
 HEADER: dict[str, Any] = {"name": "owl", "n": 3, "list": [1, 2.5, None], "deep": {"b": 1, "a": "ä\ud800"}}
-ARRAYS: dict[str, NDArray[Any]] = {"G": np.arange(6, dtype=np.int64).reshape(2, 3), "b": np.array(7.5, np.float32)}
+ARRAYS: dict[str, NDArray[Any]] = {
+    "G": np.arange(6, dtype=np.int64).reshape(2, 3),
+    "b": np.array(7.5, np.float32),
+}
 DATA = pack("thing", 1, HEADER, ARRAYS)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -63,19 +66,13 @@ def test_strided_and_empty_arrays_pack_as_their_copies() -> None:
 
 
 def test_every_flipped_bit_is_noticed() -> None:
-    unnoticed = []
     for position in range(len(DATA)):
         for bit in range(8):
             flipped = bytearray(DATA)
             flipped[position] ^= 1 << bit
+            with pytest.raises(FileError, match=r"^it "):
+                read(bytes(flipped))
             kind_of(bytes(flipped))  # says something, or nothing; never an error
-            try:
-                told, content = read(bytes(flipped))
-            except FileError:
-                continue
-            assert closed(told, content) == DATA  # the same, written otherwise
-            unnoticed.append(chr(DATA[position]))
-    assert unnoticed == ["e", "d"]  # \\u00e4 is \\u00E4
 
 
 def test_every_cut_and_everything_added_is_noticed() -> None:
@@ -101,7 +98,13 @@ def test_a_digest_that_fits_no_longer_is_noticed() -> None:
         read(written(json.dumps(told), content | {"b": content["b"].view(np.int32)}))
     with pytest.raises(FileError, match="digest"):
         read(written(json.dumps(told), content | {"G": content["G"].reshape(3, 2)}))
-    assert read(written(json.dumps(told), content))[0]["n"] == 3
+    exact = json.dumps(told, sort_keys=True)
+    assert read(written(exact, content))[0]["n"] == 3
+    twice = exact.replace('"n": 3', '"n": 4, "n": 3')
+    for other in (exact + " ", exact.replace("2.5", "2.50"), exact.replace("u00e4", "u00E4"), twice):
+        assert other != exact
+        with pytest.raises(FileError, match="altered"):  # the same, written otherwise
+            read(written(other, content))
 
 
 @pytest.mark.parametrize("version", [0, -1, 2, "1", True, 1.0, None, [1], 2**70])
@@ -137,8 +140,6 @@ def test_other_kinds_are_named() -> None:
         '{"format": "tytoalba-thing", "version": 1, "n": NaN}',
         '{"format": "tytoalba-thing", "version": 1, "n": -Infinity}',
         '{"format": "tytoalba-thing", "version": 1, "n": 1e999}',
-        '{"format": "tytoalba-thing", "version": 1, "version": 1}',
-        '{"format": "tytoalba-thing", "version": 1, "deep": {"a": 1, "a": 1}}',
         '{"format": "tytoalba-thing", "version": 1, "n": ' + "9" * 5000 + "}",
     ],
 )

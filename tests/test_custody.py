@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,14 +15,20 @@ from typing import Any
 import pytest
 from threadpoolctl import threadpool_limits
 
-from states import Kit, contents, in_child, ledger_says, make_kit, settle, wave
+from states import ARRAY, Kit, contents, in_child, ledger_says, make_kit, settle, wave, write_wave
 from tytoalba import custody
 from tytoalba.errors import FileError, MissingExtraError, SealError, TytoError
-from tytoalba.identities import identity_path, recipients_path
+from tytoalba.identities import (
+    add_default_recipients,
+    identity_path,
+    make_identity,
+    make_key_folder,
+    recipients_path,
+)
 from tytoalba.ledger import Ledger, LedgerError, ledger_path
 from tytoalba.localizer import Localizer
 from tytoalba.locks import LockedError
-from tytoalba.sealing import read_secret, seal_bytes
+from tytoalba.sealing import read_secret, seal_bytes, seal_file
 from tytoalba.signers import SigningKey, TrustStore, UntrustedSignerError, find_signing_key
 from tytoalba.signing import sign_file, signature_path
 
@@ -535,3 +542,36 @@ def test_who_reads_while_another_writes_gets_a_whole_state(kit: Kit) -> None:
         n_reads += 1
     assert n_reads > 3
     assert len(ledger_says(path)[0]) == 13
+
+
+# ---- what a seal costs ----
+
+
+@pytest.mark.slow
+def test_sealed_work_takes_hardly_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Teaching and locating half a minute of sound, 2000 features; the bound is wide for busy machines."""
+    settle(monkeypatch, tmp_path)
+    make_key_folder()
+    add_default_recipients([public := make_identity(identity_path())])
+    sound = write_wave(tmp_path / "a.wav", 135.0, 30.0)
+    seal_file(sound, tmp_path / "a.wav.age", [public])
+    owl = Localizer.new(ARRAY, n_features=2000, seed=1)
+    for name, sealed in (("k.tyto", False), ("s.age", True)):
+        custody.create(tmp_path / name, owl, sealed=sealed)
+    before = {file: file.read_bytes() for file in tmp_path.glob("[ks].*")}
+
+    def work(state: str, recording: str) -> float:
+        for file, data in before.items():
+            file.write_bytes(data)
+        started = time.perf_counter()
+        with custody.changing(tmp_path / state) as step:
+            step.change = step.owl.teach(tmp_path / recording, 135.0)
+        custody.read(tmp_path / state).locate(tmp_path / recording)
+        return time.perf_counter() - started
+
+    with threadpool_limits(1):
+        times = [(work("k.tyto", "a.wav"), work("s.age", "a.wav.age")) for _ in range(9)]
+    ratio = statistics.median(sealed / bare for bare, sealed in times)
+    bare, sealed = (statistics.median(column) for column in zip(*times, strict=True))
+    print(f"plain {bare:.2f} s, sealed {sealed:.2f} s, ratio {ratio:.3f}")
+    assert ratio < 1.25

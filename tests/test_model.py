@@ -29,7 +29,7 @@ def one_thread() -> Iterator[None]:
 def state() -> State:
     taught = small_state(30)
     for k in range(4):
-        taught.teach(phase(k), Kept("ann", (5.0,), 1) if k == 2 else None)
+        taught.teach(phase(k), Kept("minerva", (5.0,), 1) if k == 2 else None)
     return taught
 
 
@@ -66,7 +66,7 @@ def test_a_model_holds_no_sums_and_no_names(state: State, model: Model, data: by
     assert {name.split(".")[0] for name in arrays} == {"W", "weight", "prior"}
     assert not [name for name in arrays if "frames" in name]
     assert not {"lessons", "kept", "owner"} & told.keys()
-    assert b"ann" not in data
+    assert b"minerva" not in data
     for name, values, purpose in model.inventory():
         assert np.array_equal(arrays[name], values)
         assert purpose == PURPOSE[name.split(".")[0]]
@@ -79,7 +79,7 @@ def test_the_prior_counts_less_where_it_was_taught(model: Model) -> None:
     assert taught[0]
     assert taught[37]
     assert taught[137]
-    assert not taught[200:210].any()
+    assert not taught[180:200].any()
     assert (model.weight > 0.99).all()  # three frames are few beside a thousand
 
 

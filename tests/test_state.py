@@ -445,7 +445,8 @@ def test_kept_lessons_are_what_they_say(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "lessons", [{}, {"a": 3.0}, {"a": True, "b": 2}, {"a": -1, "b": 4}, {"a": "3"}, [["a", 3]], {"a": 0, "b": 3}]
+    "lessons",
+    [{}, {"a": 3.0}, {"a": True, "b": 2}, {"a": -1, "b": 4}, {"a": "3"}, [["a", 3]], {"a": 0, "b": 3}],
 )
 def test_lessons_that_contradict_the_sums_are_refused(lessons: Any) -> None:
     told, arrays = opened(left_by(frozenset({0})))

@@ -177,6 +177,22 @@ def presence(columns: ArrayLike, sigma: float | None = None, n_rounds: int = 200
     return profile / profile.sum() if profile.any() else profile
 
 
+def counts_from_weight(weight: ArrayLike, prior_frames: float) -> Float:
+    """How often each direction was taught, (C,), from how much the prior still counts there.
+
+    w = prior_frames / (prior_frames + n), n of the frames within REACH degrees: a sum over a window that
+    has an inverse, so that the counts of single degrees come out of a model to the last one.
+    """
+    w = np.asarray(weight, np.float64)
+    if w.ndim != 1 or not len(w) or not ((w > 0) & (w <= 1)).all() or not 0 < prior_frames < np.inf:
+        raise TytoError(f"weights must be (C,), above 0 and at most 1, with prior_frames, got {w.shape}")
+    reach = round(REACH * len(w) / 360.0)
+    window = np.zeros(len(w))
+    window[np.arange(-reach, reach + 1)] = 1.0
+    spectrum = np.fft.rfft(np.rint(prior_frames * (1 / w - 1))) / np.fft.rfft(window)
+    return np.asarray(np.rint(np.fft.irfft(spectrum, len(w))))
+
+
 @dataclass(frozen=True)
 class PresenceMatch:
     """A profile beside the true counts: correlation, and AUC of taught against untaught directions."""

@@ -120,7 +120,9 @@ def attack(state: State, taught: FeatureSet, other: FeatureSet, own: FeatureSet)
 
 def _members(state: State, taught: FeatureSet, other: FeatureSet, own: FeatureSet) -> dict[str, Any]:
     """Who was learned? By leverage, for who holds the state; by loss, for who holds a model."""
-    H_in, H_out, H_own = (_rows(state, part.flat) for part in (taught, other, own))
+    H_in, H_out = (_rows(state, part.flat) for part in (taught, other))
+    every_side = state.learner.lesson(Phase(own.flat, own.azimuth, np.arange(1))).H
+    H_own = np.asarray(every_side, np.float64) / SCALE  # as the sums have them
     sums = _sums(state)
     by_leverage = [
         evidence(*leverages(sums["G"], int(sums["n"]), H_own.T @ H_own, len(H_own), H)) for H in (H_in, H_out)

@@ -48,7 +48,8 @@ def unpack(data: bytes, kind: str, version: int, what: str) -> tuple[dict[str, A
     from safetensors.numpy import load
 
     try:
-        told = _header(data)
+        text = _header(data)
+        told = json.loads(text)
         if not isinstance(told, dict) or told.get("format") != f"tytoalba-{kind}":
             other = told.get("format") if isinstance(told, dict) else None
             raise FileError(f"{what} is no {kind} of tytoalba but {str(other or 'something else')[:40]}")
@@ -60,7 +61,8 @@ def unpack(data: bytes, kind: str, version: int, what: str) -> tuple[dict[str, A
                 + ("it was made by a newer tytoalba: upgrade" if newer else "it was altered or is damaged")
             )
         arrays: Arrays = load(data)
-        if told.pop("digest", None) != _digest(told, arrays):
+        same = _text(told) == text  # there is one way to write it, or the digest would not see all of it
+        if told.pop("digest", None) != _digest(told, arrays) or not same:
             raise FileError(f"{what} was altered or is damaged: its digest is another")
         return told, arrays
     except FileError:
@@ -72,21 +74,24 @@ def unpack(data: bytes, kind: str, version: int, what: str) -> tuple[dict[str, A
 def kind_of(data: bytes) -> str:
     """What a file says it is ("state", "model", ...), or "" if it is none of ours; no more is checked."""
     try:
-        told = _header(data)
+        told = json.loads(_header(data))
         return str(told["format"]).removeprefix("tytoalba-")[:40] if isinstance(told, dict) else ""
     except (ValueError, TypeError, KeyError, RecursionError):
         return ""
 
 
-def _header(data: bytes) -> Any:
-    """What the file says about itself, read before anything else is."""
+def _header(data: bytes) -> str:
+    """What the file says about itself, as JSON, read before anything else is."""
     if len(data) < 8:
         raise ValueError("it is empty or cut short")
     (length,) = struct.unpack("<Q", data[:8])
     if not 2 <= length <= min(LARGEST_HEADER, len(data) - 8):
         raise ValueError("it does not begin as safetensors do")
     table = json.loads(data[8 : 8 + length], object_pairs_hook=_once)
-    return json.loads(table["__metadata__"]["tytoalba"], object_pairs_hook=_once)
+    text = table["__metadata__"]["tytoalba"]
+    if not isinstance(text, str):
+        raise TypeError("its header is no text")
+    return text
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def export(owl: Localizer, path: str | Path, reasons: Sequence[str] = ()) -> Pat
     model is replaced, anything else that is there is not: it may be the state itself.
     """
     path = Path(path)
-    data = owl.model.to_bytes()
+    data = owl.model.coarse().to_bytes()
     key = find_signing_key() if has_extra() else None
     with locked(path):
         if os.path.lexists(path) and not (path.is_file() and kind_of(path.read_bytes()) == MODEL):

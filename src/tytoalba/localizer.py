@@ -116,10 +116,18 @@ class Localizer:
         )
 
     def save(self, path: str | Path, recipients: Any = None) -> None:
-        """Write it whole or not at all, for its owner only; sealed if there are recipients."""
+        """Write it whole or not at all, for its owner only; sealed if there are recipients.
+
+        A state that `tyto new` made stands in a ledger, which must know of every change: `custody.changing`.
+        """
         from tytoalba.locks import locked
         from tytoalba.sealing import write_secret
 
+        if self.owner:
+            raise TytoError(
+                "this state stands in a ledger, which must know of every change: "
+                "`with custody.changing(path) as step: step.owl.teach(...)`, or save it `owned_by('')`"
+            )
         with locked(path):
             write_secret(path, self.to_bytes(), recipients)
 

@@ -39,6 +39,8 @@ PURPOSE = {
     "weight": "how much the prior still counts at each direction",
 }
 """What each array of a file is for, by the beginning of its name."""
+STEPS = 8
+"""Steps of the weight of the prior in a model that is given away."""
 BLOCK = 512
 """Frames scored at a time."""
 
@@ -109,6 +111,13 @@ class Model:
                 prior = view.back(B - found[:, n:]) * self.weight
                 result[rows] += (view.back(found[:, :n]) + prior) / len(views)
         return result
+
+    def coarse(self) -> Model:
+        """The model as it is given away: how much the prior counts is rounded, so that nobody can count by it.
+
+        With the exact weights the number of frames at every degree follows (`attacks.counts_from_weight`).
+        """
+        return replace(self, weight=np.round(self.weight * STEPS) / np.float32(STEPS))
 
     def to_bytes(self) -> bytes:
         """The file."""
