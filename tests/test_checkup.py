@@ -89,7 +89,7 @@ def test_an_array_as_its_file_says_is_fine(name: str) -> None:
     assert kinds(found)["order and mounting as in the array file"] == "fine"
 
 
-@pytest.mark.parametrize(("mirrored", "turn"), [(False, 90.0), (True, 0.0), (True, 237.0), (False, 30.0)])
+@pytest.mark.parametrize(("mirrored", "turn"), [(False, 130.0), (True, 0.0), (True, 237.0), (False, 30.0)])
 def test_the_corrected_array_locates_what_it_was_told(mirrored: bool, turn: float) -> None:
     array = replace(load_array("pepper"), yaw=15.0)
     built = Wiring((0, 1, 2, 3), mirrored, turn)
@@ -119,6 +119,18 @@ def test_an_order_and_a_turn_together_need_the_longer_search() -> None:
     short = check_up(recordings, SQUARE)
     assert short.corrected is None
     assert "--turned" in short.findings[-1].remedy
+
+
+def test_a_rectangle_that_is_nearly_square_is_taken_to_be_mounted_as_filed() -> None:
+    pepper = load_array("pepper")
+    truth = Wiring((1, 3, 0, 2))  # nearly what turning it by 90 degrees gives
+    found = check_up(takes(pepper, truth), pepper)
+    assert found.corrected is not None
+    assert same_places(found.corrected, truth.applied(pepper))
+    note = next(f for f in found.findings if f.what == "other wirings")
+    assert "turned by" in note.evidence
+    assert "mounted as the array file says" in note.evidence
+    assert check_up(takes(pepper, truth), pepper, turned=True).corrected is None
 
 
 def test_one_direction_leaves_alternatives_which_are_named() -> None:

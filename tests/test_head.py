@@ -597,3 +597,69 @@ sys.modules["torch"] = None
 assert integer_products(H, Y)[0].min() == 40 * 127**2
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+# ---- heads taken out of heads, and sums that were altered
+
+
+@given(cut_rows(exact=True), st.sampled_from(DEVICES))
+@quick
+def test_what_was_merged_separates_exactly(data: Any, device: str | None) -> None:
+    H, Y, batches = data
+    a, b = batches[0], np.concatenate([*batches[1:], batches[0][:0]])
+    learned_a, learned_b = empty(H, Y, device).learn(H[a], Y[a]), empty(H, Y).learn(H[b], Y[b])
+    before = learned_b.memory()["G"].copy()
+    assert same(empty(H, Y, device).learn(H, Y).separate(learned_b), learned_a)
+    assert same(empty(H, Y).learn(H, Y).separate(learned_a).separate(learned_b), empty(H, Y))
+    assert np.array_equal(learned_b.memory()["G"], before)
+    for head in (learned_a, learned_b):
+        assert head.check() is head
+
+
+def test_what_was_never_merged_does_not_separate() -> None:
+    H, Y = rows(20)
+    head, other = empty(H, Y).learn(H, Y), empty(H, Y).learn(*rows(20, seed=1))
+    before = empty(H, Y).merge(head)
+    with pytest.raises(HeadError, match="not all of that was learned here"):
+        head.separate(other)
+    with pytest.raises(HeadError, match="not all of that"):
+        head.separate(empty(H, Y).learn(H, Y, times=2))
+    with pytest.raises(HeadError, match="differ in"):
+        head.separate(AnalyticHead(4, 3, exact=True))
+    assert same(head, before)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("G", (0, 0), -1),
+        ("G", (0, 0), 127**2 * 20 + 1),
+        ("G", (0, 1), 2**60),
+        ("G", (3, 1), -(2**63)),
+        ("Q", (2, 1), 2**60),
+        ("Q", (2, 1), -(2**63)),
+        ("y2", (1,), -1),
+        ("y2", (1,), 2**62),
+        ("n", (), -1),
+        ("n", (), 0),
+    ],
+)
+@pytest.mark.parametrize("device", DEVICES)
+def test_sums_that_no_rows_have_do_not_pass(
+    name: str, place: tuple[int, ...], value: int, device: str | None
+) -> None:
+    H, Y = rows(20)
+    memory = {k: np.array(v) for k, v in empty(H, Y).learn(H, Y).memory().items()}
+    assert empty(H, Y, device).restore(memory).check().n == 20
+    memory[name][place] = value
+    with pytest.raises(HeadError, match="belong to no data; they were altered"):
+        empty(H, Y, device).restore(memory).check()
+
+
+def test_sums_of_equal_columns_pass() -> None:
+    """|G_ij| = |h_i| |h_j| where columns are alike: on the edge, and possible."""
+    H = np.repeat(rows(30, D=1)[0], 4, axis=1)
+    Y = np.abs(H[:, :2])
+    assert empty(H, Y).learn(H, Y).check().n == 30
+    floats = AnalyticHead(4, 2).learn(H / 127, Y / 127)
+    assert floats.check() is floats

@@ -167,7 +167,7 @@ def test_blocks_that_cannot_be_used_are_refused() -> None:
 def test_places_are_those_of_the_array_as_built() -> None:
     assert EAR.places(-30).tolist() == [330.0]
     assert EAR.places([400.0, 10]).tolist() == [40.0, 10.0]
-    assert EAR.places(np.float32(7)).tolist() == [7.0]
+    assert EAR.places(np.float64(7)).tolist() == [7.0]
     turned = Ear(ARRAY.rotated(30.0), EAR.gcc)
     assert turned.places([10.0, 90.0]).tolist() == [340.0, 60.0]
 

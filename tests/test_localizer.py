@@ -407,13 +407,17 @@ def test_a_model_answers_as_its_state_and_cannot_learn(owl: Localizer) -> None:
     assert {name for name, *_ in model.inventory() if "." not in name} == {"W", "weight"}
 
 
-def test_owners_are_written_down(owl: Localizer) -> None:
+def test_owners_are_written_down(owl: Localizer, tmp_path: Path) -> None:
     mine = owl.owned_by("f" * 64)
     assert (owl.owner, mine.owner) == ("", "f" * 64)
     assert Localizer.from_bytes(mine.to_bytes()).owner == "f" * 64
     mine.forget(who="ann")
     assert mine.owner == "f" * 64
     assert owl.n_frames == 9
+    with pytest.raises(TytoError, match=r"stands in a ledger.*custody\.changing"):
+        mine.save(tmp_path / "mine")
+    mine.owned_by("").save(tmp_path / "mine")
+    assert Localizer.load(tmp_path / "mine").owner == ""
 
 
 def test_what_was_taught_can_be_seen(owl: Localizer) -> None:

@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from threadpoolctl import threadpool_limits
@@ -127,14 +129,23 @@ def test_several_sources_one_file_a_microphone_and_a_picture(tyto: Tyto, folder:
     assert [json.loads(line)["azimuth"] for line in silent] == [[]] * 10
 
 
-@pytest.mark.parametrize("sound", ["a.wav", "a.wav.age"])
-def test_sound_through_a_pipe(tyto: Tyto, folder: Path, sound: str) -> None:
-    command = [sys.executable, "-m", "tytoalba", "locate", "-", "--model", "m.model", "--json"]
-    if sound.endswith(".age"):
-        command[4:5] = [sound]  # a sealed file is opened without a pipe of ours
-    with (folder / "a.wav").open("rb") as file:
-        ran = subprocess.run(command, stdin=file, capture_output=True, text=True, check=True, timeout=120)
-    assert ran.stdout == tyto("locate", "a.wav", "--model", "m.model", "--json").out
+@pytest.mark.usefixtures("folder")
+def test_sound_through_standard_input(tyto: Tyto, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = tyto("locate", "a.wav", "--model", "m.model", "--json").out
+    for command in ("cat a.wav", "cat < a.wav.age", None):  # a pipe; a pipe that is sealed; a sealed file
+        with ExitStack() as stack:
+            if command:
+                process = stack.enter_context(subprocess.Popen(command, shell=True, stdout=subprocess.PIPE))
+                assert process.stdout
+                source: Any = process.stdout
+            else:
+                source = stack.enter_context(Path("a.wav.age").open("rb"))
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(source))
+            ran = tyto("locate", "-", "--model", "m.model", "--json")
+        if command == "cat < a.wav.age":
+            assert "pipe ffmpeg -i IN -f wav -, or, if it is sealed, tyto open FILE.age -o -" in ran.error
+        else:
+            assert ran.out == expected
 
 
 @pytest.mark.parametrize(

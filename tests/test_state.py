@@ -24,7 +24,7 @@ from tytoalba.attacks import leverage, membership
 from tytoalba.errors import FileError, TytoError
 from tytoalba.geometry import load_array
 from tytoalba.methods.tyto import Lesson, Sums
-from tytoalba.model import OPTIONS
+from tytoalba.model import OPTIONS, Model
 from tytoalba.state import DEFAULTS, Kept, State
 
 SIZES = [3, 2, 4, 10, 3]
@@ -237,6 +237,34 @@ def test_states_behind_other_priors_do_not_merge() -> None:
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(TytoError, match=complaint):
         small_state(**options)
+
+
+def test_more_random_features_than_memory_are_refused(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a small file asks for them: an array can be made to have many lags."""
+    state = small_state()
+    n_inputs = state.learner.inputs.features.n_inputs
+    model = state.model().to_bytes()
+    monkeypatch.setattr("tytoalba.model.LARGEST_EXPANSION", 2 * n_inputs)
+    assert State.from_bytes(data).to_bytes() == data
+    assert Model.from_bytes(model).to_bytes() == model
+    with pytest.raises(TytoError, match="n_features must be at most 2 for respeaker-usb-4, got 3"):
+        small_state(3)
+    monkeypatch.setattr("tytoalba.model.LARGEST_EXPANSION", 2 * n_inputs - 1)
+    for read, content in ((State.from_bytes, data), (Model.from_bytes, model)):
+        with pytest.raises(FileError, match="n_features must be at most 1 for respeaker-usb-4, got 2"):
+            read(content)
+
+
+def test_numbers_of_numpy_are_options_like_others() -> None:
+    plain = small_state(seed=5, n_features=2, sigma=9.0, bandwidth=2.0)
+    options: dict[str, Any] = {
+        "n_features": np.int64(2),
+        "sigma": np.float64(9.0),
+        "bandwidth": np.float32(2),
+    }
+    assert small_state(seed=np.int32(5), **options).to_bytes() == plain.to_bytes()
+    with pytest.raises(TytoError, match="views must be"):
+        small_state(views=np.bool_(True))
 
 
 def test_every_option_is_in_files_and_has_bounds() -> None:

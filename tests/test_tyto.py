@@ -18,6 +18,7 @@ from tytoalba.errors import TytoError
 from tytoalba.geometry import load_array
 from tytoalba.methods import Memory, Task, tyto
 from tytoalba.methods.contract import check_method
+from tytoalba.methods.inputs import fitting_prior
 from tytoalba.methods.tyto import REACH, Tyto
 from tytoalba.phases import Phase, groups, split
 from tytoalba.prior import Prior, PriorError, prior_gcc, scores, steering_matrix
@@ -468,3 +469,163 @@ def test_more_views_than_there_are_do_no_harm(everything: Phase) -> None:
     assert_same(taught([everything], views=99).memory(), taught([everything], views=99).memory())
     with pytest.raises(TytoError, match="views"):
         Tyto(TASK, views=0)
+
+
+# ---- lessons: what can be taken away without its frames
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"views": 3}, {"prior": "none"}, {"prior_frames": 0.0, "sound": 0.0}]
+)
+def test_a_lesson_is_what_its_phase_teaches(everything: Phase, options: dict[str, Any]) -> None:
+    whole, method = taught([everything], **options), Tyto(TASK, **SMALL | options)
+    lesson = method.lesson(everything)
+    assert len(lesson.H) == len(lesson.Y) == method.n_views * len(everything)
+    assert [str(values.dtype) for values in lesson] == ["int8", "int8", "int64"]
+    fresh = method.memory()
+    method.add(lesson)
+    assert_same(method.memory(), whole.memory())
+    assert np.array_equal(method.counts, whole.counts)
+    assert method.n_frames == whole.n_frames == len(everything)
+    assert np.array_equal(method.posterior(everything.X[:5]), whole.posterior(everything.X[:5]))
+    method.remove(lesson)
+    assert_same(method.memory(), fresh)
+
+
+@given(cuts=st.lists(st.integers(0, 60), max_size=3), order=st.permutations(range(4)), data=st.data())
+@settings(max_examples=6, deadline=None)
+def test_lessons_come_and_go_in_any_order(
+    everything: Phase, cuts: list[int], order: list[int], data: st.DataObject
+) -> None:
+    """As rows or as sums: those that stay are all that is left."""
+    ends = sorted([*cuts, *[60] * (4 - len(cuts))])
+    phases = [rows_of(everything, slice(a, b)) for a, b in zip([0, *ends], ends, strict=False)]
+    method, left = Tyto(TASK, **SMALL | {"n_features": 20}), Tyto(TASK, **SMALL | {"n_features": 20})
+    lessons = [method.lesson(phase) for phase in phases]
+    for k in order:
+        method.add(lessons[k])
+    gone = data.draw(st.sets(st.integers(0, 3)))
+    for k in gone:
+        method.remove(lessons[k] if data.draw(st.booleans()) else method.sums(lessons[k]))
+    for k in {0, 1, 2, 3} - gone:
+        left.add(lessons[k])
+    assert_same(method.memory(), left.memory())
+
+
+def test_merged_is_as_learned_together(everything: Phase) -> None:
+    a, b = (taught([rows_of(everything, rows)]) for rows in (slice(70), slice(70, None)))
+    before = b.memory()
+    a.merge(b)
+    assert_same(a.memory(), taught([everything]).memory())
+    assert_same(b.memory(), before)
+    a.check()
+
+
+def test_lessons_that_do_not_fit_are_refused(everything: Phase) -> None:
+    few = rows_of(everything, slice(20))
+    method = taught([few])
+    before = method.memory()
+    lesson, sums = method.lesson(few), method.sums(method.lesson(few))
+    elsewhere = method.lesson(replace(few, azimuth=(few.azimuth + 90) % 360))
+    for wrong in (elsewhere, method.sums(elsewhere)):
+        with pytest.raises(TytoError, match="not taught so often"):
+            method.remove(wrong)
+    moved = lesson._replace(H=lesson.H[::-1].copy())  # the same frames at each other's places
+    for more in (lesson._replace(H=np.tile(lesson.H, (2, 1)), Y=np.tile(lesson.Y, (2, 1))), moved):
+        with pytest.raises(TytoError, match="learned here"):
+            method.remove(more)
+    for options, complaint in (({"cap": 4}, "cap = 1"), ({"alpha": "held-out"}, "not held-out")):
+        with pytest.raises(TytoError, match=complaint):
+            Tyto(TASK, **SMALL, **options).lesson(few)
+    with pytest.raises(TytoError, match="hold frames out"):
+        Tyto(TASK, **SMALL, alpha="held-out").merge(Tyto(TASK, **SMALL, alpha="held-out"))
+    with pytest.raises(TytoError, match="differ in their seed"):
+        method.merge(Tyto(replace(TASK, seed=5), **SMALL))
+    with pytest.raises(TytoError, match="differ in their prior"):
+        method.merge(Tyto(TASK, **SMALL, prior="none"))
+    with pytest.raises(TytoError, match="differ in"):
+        method.merge(Tyto(TASK, **SMALL | {"n_features": 50}))
+    assert_same(method.memory(), before)
+    method.remove(sums)
+    assert not method.memory()["G"].any()
+
+
+def test_kept_lessons_are_read_back(everything: Phase) -> None:
+    method = Tyto(TASK, **SMALL)
+    lesson = method.lesson(rows_of(everything, slice(20)))
+    again = method.read_lesson(lesson._asdict())
+    assert_same(again._asdict(), lesson._asdict())
+    sums = method.sums(lesson)
+    memory = sums.head.memory() | {"counts": sums.counts}
+    assert_same(method.read_sums(memory).head.memory(), sums.head.memory())
+    low, negative = lesson.H.copy(), lesson.Y.copy()
+    low[-1, -1], negative[-1, -1] = -128, -1
+    wrong: list[dict[str, Any]] = [
+        {"H": low},
+        {"Y": negative},
+        {"H": lesson.H[:-1]},
+        {"H": lesson.H[:, :-1]},
+        {"H": lesson.H.astype(np.int16)},
+        {"Y": lesson.Y.view(np.uint8)},
+        {"Y": lesson.Y[:, 1:]},
+        {"counts": lesson.counts[:-1]},
+        {"counts": lesson.counts - 1},
+    ]
+    for change in wrong:
+        with pytest.raises(TytoError):
+            method.read_lesson(lesson._asdict() | change)
+    for change in ({"G": -memory["G"]}, {"n": -memory["n"]}, {"Q": memory["Q"][1:]}, {"counts": memory["n"]}):
+        with pytest.raises(TytoError):
+            method.read_sums(memory | change)
+
+
+def test_sums_are_checked(everything: Phase) -> None:
+    method = taught([everything], views=2)
+    method.check()
+    memory = method.memory()
+    for name, value, complaint in (
+        ("n", memory["n"] + 1, "no whole number of frames of 2 views"),
+        ("n", memory["n"] * 0, "belong to no data"),
+        ("G", memory["G"] * 2**30, "belong to no data"),
+    ):
+        method.restore(memory | {name: value})
+        with pytest.raises(TytoError, match=complaint):
+            method.check()
+
+
+def test_the_solution_is_all_that_answers_need(prior: Prior, everything: Phase) -> None:
+    method = taught([everything], answers="anywhere")
+    W, weight = method.solution()
+    H, B = method.inputs.codes(everything.X)
+    found = H / 127 @ W
+    expected = found[:, :360] + weight * (B - found[:, 360:])
+    assert method.posterior(everything.X) == pytest.approx(expected, abs=1e-5)
+    assert np.array_equal(B, scores(prior.logits(everything.X)))
+
+
+# ---- what the random features look at
+
+
+@pytest.mark.parametrize("options", [{}, {"sound": 0.0}, {"sound": 2.5}, {"prior": "none"}])
+@pytest.mark.parametrize("expansion", ["random", "orthogonal", "structured"])
+def test_inputs_are_the_same_in_numpy_and_torch(
+    X: NDArray[np.float32], expansion: str, options: dict[str, Any]
+) -> None:
+    inputs = Tyto(TASK, **SMALL | options, expansion=expansion).inputs
+    H, B = inputs.codes(X[:9])
+    assert (H.shape, H.dtype) == ((9, 60), np.dtype(np.int8))
+    there, said = inputs.codes(torch.tensor(X[:9]))
+    assert np.array_equal(there.numpy(), H)
+    assert (B is None) == (said is None) == (inputs.prior is None)
+    assert B is None or np.array_equal(said.numpy(), B)
+    rows = [inputs.codes(X[k : k + 1])[0] for k in range(9)]
+    assert np.array_equal(np.concatenate(rows), H)
+
+
+def test_a_prior_that_is_given_must_fit(prior: Prior) -> None:
+    assert fitting_prior(TASK, prior) is prior
+    assert fitting_prior(TASK, "none") is None
+    assert fitting_prior(replace(TASK, array=None), "auto") is None
+    assert fitting_prior(replace(TASK, array=None), prior) is prior  # its features are what counts
+    with pytest.raises(TytoError, match="the prior does not fit these features: it takes GCC-PHAT of mine"):
+        fitting_prior(replace(TASK, gcc=replace(GCC, max_lag=3)), prior)

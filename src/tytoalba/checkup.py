@@ -21,6 +21,7 @@ from tytoalba.errors import AudioError, TytoError, TytoWarning
 from tytoalba.geometry import MicArray
 from tytoalba.soundfiles import read_audio
 from tytoalba.untangling import (
+    LEAST_TURN,
     REACH,
     SURE_FIT,
     SURE_MARGIN,
@@ -34,8 +35,6 @@ from tytoalba.untangling import (
 from tytoalba.wiring import MOST_ORDERED, Wiring, all_orders, same_file
 
 LEAST_SECONDS = 0.5
-LEAST_TURN = 10.0
-"""Degrees: what is less may be the pointing of whoever told the directions."""
 RATES = (8000, 16000, 22050, 24000, 32000, 44100, 48000, 96000)
 POOR_FIT = 0.8
 """Below it, a wrong sample rate is looked for."""
@@ -194,6 +193,11 @@ def _wiring_findings(
     if verdict.as_filed and len(files) > 1:
         how = f"these sound the same here: {_names(files, number, '; ')}"
         findings.append(Finding("cannot tell", "other wirings", how, "", _tell(verdict)))
+    if verdict.almost:
+        how = f"{describe(verdict.almost, number)} sounds nearly the same"
+        how += "" if turned else "; taken to be mounted as the array file says"
+        best = None if turned else best
+        findings.append(Finding("cannot tell", "other wirings", how, "", "look how the array is mounted"))
     if not verdict.told:
         how = "free speech does not say where the front is: turned or upside down sounds the same"
         findings.append(Finding("cannot tell", "mounting", how, "", MORE))

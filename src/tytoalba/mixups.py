@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.signal import oaconvolve
 
-from tytoalba.angles import Float, distance
+from tytoalba.angles import Float
 from tytoalba.checkup import Checkup, check_up, take
 from tytoalba.data.rooms import Placement, Room, diffuse_noise, room_response
 from tytoalba.data.scenes import Sound, recorded, varied
@@ -23,7 +23,7 @@ from tytoalba.data.simulated import rms
 from tytoalba.data.voice import SPEECH_RATE, SyntheticVoices, at_rate
 from tytoalba.errors import TytoError
 from tytoalba.geometry import MicArray
-from tytoalba.wiring import Wiring, same_file
+from tytoalba.wiring import Wiring, same_file, slightly_turned
 
 MixUp = Literal["order", "mounting", "free"]
 MIXUPS: tuple[MixUp, ...] = ("order", "mounting", "free")
@@ -34,8 +34,6 @@ POINTING = 3.0
 """Degrees (standard deviation) by which a talker misses the direction that is told."""
 UNTOUCHED = 0.2
 """Share of trials in which nothing is mixed up."""
-MISJUDGED = 15.0
-"""Degrees of turn beyond which an answer is wrong."""
 
 
 @dataclass(frozen=True)
@@ -157,16 +155,11 @@ def _marked(found: Checkup, truth: Wiring, array: MicArray) -> Trial:
     if verdict is None:
         return Trial(truth, "cannot tell", False, False, 0.0, 0.0, alarms)
     every = range(array.n_mics)
-    among = [w for w in verdict.alternatives if _same(array, w, truth)]
+    # a slight turn is measured apart
+    among = [w for w in verdict.alternatives if slightly_turned(array, w, truth)]
     files = [w for w in verdict.alternatives if not same_file(array, w, verdict.alternatives[0], every)]
     outcome: Literal["right", "wrong", "cannot tell"] = "right" if among else "wrong"
     if not verdict.sure:
         outcome = "cannot tell"
     undecided = outcome == "right" and bool(files)
     return Trial(truth, outcome, undecided, bool(among), verdict.margin, verdict.fit, alarms)
-
-
-def _same(array: MicArray, found: Wiring, truth: Wiring) -> bool:
-    """Whether an answer is the truth, but for a small error of its turn."""
-    nearest = replace(found, turn=truth.turn) if distance(found.turn, truth.turn) <= MISJUDGED else found
-    return same_file(array, nearest, truth, range(array.n_mics))

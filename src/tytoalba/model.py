@@ -43,6 +43,8 @@ STEPS = 8
 """Steps of the weight of the prior in a model that is given away."""
 BLOCK = 512
 """Frames scored at a time."""
+LARGEST_EXPANSION = 2**29
+"""Weights of random features, inputs times features: 4 GiB. A file may be small and ask for more."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class Model:
         return result
 
     def coarse(self) -> Model:
-        """The model as it is given away: how much the prior counts is rounded, so that nobody can count by it.
+        """The model as it is given away: how much the prior counts is rounded, so that nobody counts by it.
 
         With the exact weights the number of frames at every degree follows (`attacks.counts_from_weight`).
         """
@@ -139,8 +141,8 @@ class Model:
         told, arrays = unpack(data, KIND, VERSION, what)
         try:
             prior = prior_from(told, arrays)
-            array = fitting(MicArray.from_toml(told["array"], what), prior)
             options = checked_options(told["options"])
+            array = fitting(MicArray.from_toml(told["array"], what), prior, options["n_features"])
             W, weight, n_frames = arrays["W"], arrays["weight"], int(told["n_frames"])
         except (TytoError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise FileError(f"{what} is damaged: {error}") from error
@@ -156,10 +158,14 @@ def listed(arrays: Arrays) -> Iterator[tuple[str, NDArray[Any], str]]:
     return ((name, values, PURPOSE[name.split(".")[0]]) for name, values in sorted(arrays.items()))
 
 
-def fitting(array: MicArray, prior: Prior) -> MicArray:
-    """The array, if the prior is one of the same microphones."""
+def fitting(array: MicArray, prior: Prior, n_features: int) -> MicArray:
+    """The array, if the prior is one of the same microphones and so many random features fit into memory."""
     if not same_ears(prior.array, replace(array, yaw=0.0)):
         raise TytoError(f"the prior is one of {prior.array.name}, whose microphones are not {array.name}'s")
+    n_inputs = prior.n_directions + len(prior.gcc.pairs) * prior.gcc.n_lags
+    if n_inputs * n_features > LARGEST_EXPANSION:
+        most = LARGEST_EXPANSION // n_inputs
+        raise TytoError(f"n_features must be at most {most} for {array.name}, got {n_features}")
     return array
 
 
@@ -186,12 +192,15 @@ def checked_options(options: Any) -> dict[str, Any]:
     """Options that are complete and sensible; a file may say anything."""
     if not isinstance(options, dict) or options.get("expansion") not in [*EXPANSIONS]:
         raise FileError(f"the options need an expansion, one of {', '.join(EXPANSIONS)}")
+    checked: dict[str, Any] = {"expansion": options["expansion"]}
     for name, (kind, least, most) in OPTIONS.items():
         value: Any = options.get(name)
+        value = value.item() if isinstance(value, np.generic) else value
         right = isinstance(value, int) if kind is int else isinstance(value, (int, float))
         if not right or isinstance(value, bool) or not least <= value <= most:
             raise FileError(f"{name} must be from {least:g} to {most:g}, got {str(value)[:40]}")
-    return {name: options[name] for name in (*OPTIONS, "expansion")}
+        checked[name] = value
+    return checked
 
 
 def prior_parts(prior: Prior) -> tuple[dict[str, Any], Arrays]:

@@ -75,7 +75,7 @@ class State:
         if unknown := [name for name in options if name not in DEFAULTS]:
             raise TytoError(f"no option called {unknown[0]!r}; known: {', '.join(DEFAULTS)}")
         chosen = checked_options(DEFAULTS | options | {"seed": seed})
-        return cls(fitting(array, prior), _learner(prior, chosen), chosen)
+        return cls(fitting(array, prior, chosen["n_features"]), _learner(prior, chosen), chosen)
 
     @property
     def prior(self) -> Prior:
@@ -207,17 +207,17 @@ class State:
             n_features = options["n_features"]
             if len(arrays["G"]) != n_features * (n_features + 1) // 2:  # before anything of that size is made
                 raise FileError("its sums are of another size")
-            learner = _learner(prior_from(told, arrays), options)
-            assert learner.prior
+            prior = prior_from(told, arrays)
+            array = fitting(MicArray.from_toml(told["array"], what), prior, n_features)
+            learner = _learner(prior, options)
             memory = {k: arrays[k] for k in ("Q", "y2", "n", "counts")} | {
                 "G": _square(arrays["G"], n_features)
             }
-            memory |= {"seed": np.array(options["seed"]), "prior": learner.prior.digest}
+            memory |= {"seed": np.array(options["seed"]), "prior": prior.digest}
             learner.restore(memory)
             learner.check()
             lessons = {**told["lessons"]}
             kept = {name: _kept(learner, name, about, arrays) for name, about in told["kept"].items()}
-            array = fitting(MicArray.from_toml(told["array"], what), learner.prior)
             state = cls(array, learner, options, lessons, kept, told["owner"])
             state._check()
             return state

@@ -47,6 +47,8 @@ COARSE_STEP, TURN_STEP = 10.0, 2.0
 """Degrees between the directions tried in free speech, and to which a turn is measured."""
 POINTING = (0.0, -6.0, 6.0)
 """Degrees by which a talker may be off the told direction; the best of them counts."""
+LEAST_TURN = 10.0
+"""Degrees of turn that are worth a word: less may be the pointing of whoever told the directions."""
 SAME_DELAY = 3e-6
 """Seconds by which predictions may differ and still be the same: one millimetre of path."""
 FINE = 16
@@ -94,7 +96,7 @@ class Verdict:
     fit: share of the height of the GCC peaks that they explain, about 1 for the truth.
     plain_fit: that of the array file as it is.
     margin: by how many standard errors they beat `rival`, the best that predicts otherwise.
-    told: whether directions were told.
+    told: whether directions were told. almost: a wiring that predicts nearly the same.
     """
 
     alternatives: tuple[Wiring, ...]
@@ -103,6 +105,7 @@ class Verdict:
     margin: float
     rival: Wiring | None
     told: bool
+    almost: Wiring | None = None
 
     @property
     def sure(self) -> bool:
@@ -237,7 +240,7 @@ def _judge_told(search: Search, turned: bool) -> Verdict:
     pool = [search.scored(orders, *mounting) for mounting, orders in hypotheses(array, turned)]
     leader = max(pool, key=lambda c: float(c.scores.max()))
     strongest, score = leader.wiring(int(leader.scores.argmax())), float(leader.scores.max())
-    best = _unturned(array, pool, strongest)
+    best = _unturned(search, pool, strongest)
     alternatives, rivals = [best], []
     for candidates in pool:
         alike = search.alike(best, candidates)
@@ -246,7 +249,10 @@ def _judge_told(search: Search, turned: bool) -> Verdict:
         rivals += [(float(candidates.scores[k]), candidates.wiring(int(k))) for k in top if not alike[k]]
     rivals.sort(key=lambda pair: -pair[0])
     near = (best, strongest)
-    others = [w for _, w in rivals if not any(slightly_turned(array, one, w) for one in near)][:N_SHORT]
+    others = [w for _, w in rivals if not any(slightly_turned(array, one, w, True) for one in near)][:N_SHORT]
+    almost = [
+        w for _, w in rivals if slightly_turned(array, best, w, True) and not slightly_turned(array, best, w)
+    ]
     scores = search.block_scores(strongest)
     margins = [search.margin(scores, search.block_scores(w)) for w in others]
     k = int(np.argmin(margins)) if margins else -1
@@ -258,20 +264,23 @@ def _judge_told(search: Search, turned: bool) -> Verdict:
         margins[k] if margins else 0.0,
         others[k] if margins else None,
         True,
+        almost[0] if almost else None,
     )
 
 
-def _unturned(array: MicArray, pool: list[Candidates], best: Wiring) -> Wiring:
+def _unturned(search: Search, pool: list[Candidates], best: Wiring) -> Wiring:
     """The best as the array file is mounted, if that is but a slight turn away: people point roughly.
 
-    Else the plainest name of it.
+    Else, or if another order is needed for it and the turn is measurable, the plainest name of the best.
     """
     for candidates in pool[:2] if best.turn else []:
         for k in np.argsort(candidates.scores)[::-1][:N_SHORT]:
             near = candidates.wiring(int(k))
-            if slightly_turned(array, best, near):
-                return near
-    return min(renamed(array, best), key=plainness)
+            if slightly_turned(search.array, best, near, nearly=True):
+                plain = near == Wiring(tuple(range(search.array.n_mics)))
+                if plain or abs(turn_of(search, near)[0]) < LEAST_TURN:
+                    return near
+    return min(renamed(search.array, best), key=plainness)
 
 
 def _judge_free(search: Search) -> Verdict:

@@ -29,6 +29,8 @@ SAME_PLACE = 0.0005
 """Metres within which two places are the same."""
 NEARLY_SAME = 0.2
 """Share of a distance between microphones that free speech cannot tell: talkers may be above the array."""
+ALMOST = 0.1
+"""Share of its size by which an array may differ from its file: not to be told with confidence."""
 SLIGHT_TURN = 20.0
 """Degrees: hypotheses turned less than this against each other are one, its turn is estimated."""
 
@@ -168,12 +170,13 @@ def renamed(array: MicArray, wiring: Wiring) -> list[Wiring]:
     return list(dict.fromkeys(found))
 
 
-def slightly_turned(array: MicArray, one: Wiring, other: Wiring) -> bool:
-    """Whether a small turn makes two wirings the same."""
+def slightly_turned(array: MicArray, one: Wiring, other: Wiring, nearly: bool = False) -> bool:
+    """Whether a small turn makes two wirings the same; nearly: but for ALMOST of the array's size."""
     a, b = _outline(array, one), _outline(array, other)
     turn = np.angle(np.vdot(a, b))
     missed = np.abs(b - a * np.exp(1j * turn)).max()
-    return bool(abs(turn) <= np.deg2rad(SLIGHT_TURN) + 1e-6 and missed < 2 * SAME_PLACE)
+    limit = ALMOST * array.aperture if nearly else 2 * SAME_PLACE
+    return bool(abs(turn) <= np.deg2rad(SLIGHT_TURN) + 1e-6 and missed < limit)
 
 
 def _outline(array: MicArray, wiring: Wiring) -> NDArray[np.complex128]:

@@ -82,8 +82,9 @@ def fitting_prior(task: Task, prior: str | Prior) -> Prior | None:
         found = find_prior(task.array) if prior == "auto" and task.array else Prior.load(prior)
     fits = found and found.gcc == task.gcc and task.n_directions == found.n_directions
     if not fits and prior != "auto":
+        name = "" if isinstance(prior, Prior) else f" {prior}"
         raise TytoError(
-            f"the prior {'' if isinstance(prior, Prior) else prior} does not fit these features: it takes "
+            f"the prior{name} does not fit these features: it takes "
             f"GCC-PHAT of {found.array.name if found else 'another array'} in the bands of `prior_gcc`"
         )
     return found if fits else None
