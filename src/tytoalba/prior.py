@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +155,8 @@ class Prior:
         X = self._flat(X)
         here, n = self._beside(X), len(X)
         if isinstance(X, np.ndarray):
-            parts = [self._forward(X[i : i + BLOCK], here) for i in range(0, n, BLOCK)]
+            with _threads().limit(limits=1, user_api="blas"):
+                parts = [self._forward(X[i : i + BLOCK], here) for i in range(0, n, BLOCK)]
             return np.concatenate(parts) if parts else np.empty((0, N_DIRECTIONS), np.float32)
         import torch
 
@@ -328,6 +329,14 @@ def scores(logits: Array) -> Array:
     import torch
 
     return torch.tensor(_SIGMOID, device=logits.device)[steps.long()]
+
+
+@cache
+def _threads() -> Any:
+    """For products this small a second thread gains little, and beside other work waiting costs twentyfold."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _movers(numpy: bool) -> tuple[Callable[[Array, int], Array], Callable[[list[Array], int], Array]]:

@@ -47,7 +47,7 @@ COARSE_STEP, TURN_STEP = 10.0, 2.0
 """Degrees between the directions tried in free speech, and to which a turn is measured."""
 POINTING = (0.0, -6.0, 6.0)
 """Degrees by which a talker may be off the told direction; the best of them counts."""
-LEAST_TURN = 10.0
+LEAST_TURN = 12.0
 """Degrees of turn that are worth a word: less may be the pointing of whoever told the directions."""
 SAME_DELAY = 3e-6
 """Seconds by which predictions may differ and still be the same: one millimetre of path."""
