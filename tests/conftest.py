@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from commands import Ran, Tyto
 from tytoalba.cli import main
+from tytoalba.cli.console import err, out
 
 settings.register_profile("exploring", deadline=None)
 settings.register_profile("steady", deadline=None, derandomize=True)
@@ -26,6 +27,8 @@ def tyto(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     """Run the command in this process, as its entry point does."""
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     monkeypatch.setenv("COLUMNS", "160")
+    for console in (out, err):  # a worker without a terminal may be of any width
+        monkeypatch.setattr(console, "width", 160)
 
     def run(*arguments: str | Path) -> Ran:
         monkeypatch.setattr(sys, "argv", ["tyto", *map(str, arguments)])

@@ -293,7 +293,7 @@ def test_locate_says_what_the_array_cannot_tell(tyto: Tyto, tmp_path: Path) -> N
     ("options", "remedy"),
     [
         (["--method", "ears"], "no method called 'ears'; known: srp, music"),
-        (["--json", "--csv"], "give --json or --csv, not both"),
+        (["--json", "--csv"], "give one of --json, --csv and --dcase"),
         (["--sources", "4"], "--sources takes auto or a number from 1 to 3, got '4'"),
         (["--sources", "0"], "--sources takes auto or a number from 1 to 3"),
         (["--sources", "many"], "--sources takes auto or a number from 1 to 3"),

@@ -420,8 +420,7 @@ class Disk:
 
 
 @posix
-@pytest.mark.parametrize("name", ["k.tyto", "s.age"])
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+@pytest.mark.parametrize(("name", "code"), [("k.tyto", errno.ENOSPC), ("s.age", errno.EROFS)])
 def test_a_disk_that_fails_at_any_write_leaves_state_and_ledger(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, name: str, code: int
 ) -> None:

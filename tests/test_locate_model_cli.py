@@ -30,12 +30,16 @@ from tytoalba.soundfiles import write_audio
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """a.wav and a.wav.age from 200 degrees; k.tyto, s.age and m.model, which learned the same."""
+    """a.wav and a.wav.age from 200 degrees; k.tyto, s.age and m.model, which learned the same.
+
+    other.txt: a key that opens nothing.
+    """
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
         settle(patch, folder)
         make_key_folder()
         add_default_recipients([public := make_identity(identity_path())])
+        make_identity(folder / "other.txt")
         seal_file(write_wave(folder / "a.wav", 200.0, 1.0), folder / "a.wav.age", [public])
         owl = Localizer.new(ARRAY, n_features=40, seed=1)
         owl.teach(wave(200.0, 0.4, 1), 200.0)
@@ -169,13 +173,14 @@ def test_sound_through_standard_input(tyto: Tyto, monkeypatch: pytest.MonkeyPatc
         ("a.wav -M s.age --identity other.txt", "none of your keys opens s.age"),
     ],
 )
-def test_refusals_name_the_remedy(tyto: Tyto, folder: Path, command: str, why: str) -> None:
-    if "other.txt" in command:
-        make_identity(folder / "other.txt")
-    before = contents(folder)
+def test_refusals_name_the_remedy(
+    tyto: Tyto, made: Path, monkeypatch: pytest.MonkeyPatch, command: str, why: str
+) -> None:
+    settle(monkeypatch, made)
+    before = contents(made)
     refusal = tyto("locate", *command.split()).error
     assert any(part in refusal for part in why.split("|")), refusal
-    assert contents(folder) == before
+    assert contents(made) == before
 
 
 def test_altered_models_and_signatures_are_refused(tyto: Tyto, folder: Path) -> None:

@@ -333,7 +333,7 @@ def scores(logits: Array) -> Array:
 
 @cache
 def _threads() -> Any:
-    """For products this small a second thread gains little, and beside other work waiting costs twentyfold."""
+    """For products this small a second thread gains little, and its waiting beside other work costs much."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
