@@ -8,13 +8,16 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 from hypothesis import settings
 
 from commands import Ran, Tyto
-from tytoalba.cli import main
+from tytoalba import cli
 from tytoalba.cli.console import err, out
 
 settings.register_profile("exploring", deadline=None)
@@ -22,11 +25,18 @@ settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "exploring"))
 
 
+@cache
+def _command() -> Any:
+    """The command, put together once: typer does it anew, and slowly, for every call."""
+    return typer.main.get_command(cli.app)
+
+
 @pytest.fixture
 def tyto(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tyto:
     """Run the command in this process, as its entry point does."""
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr(cli, "app", _command())
     for console in (out, err):  # a worker without a terminal may be of any width
         monkeypatch.setattr(console, "width", 160)
 
@@ -34,7 +44,7 @@ def tyto(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         monkeypatch.setattr(sys, "argv", ["tyto", *map(str, arguments)])
         capsys.readouterr()
         try:
-            main()
+            cli.main()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(bool(end.code))
         else:

@@ -7,16 +7,14 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from numpy.typing import NDArray
 
-from tytoalba import cli, custody
+from tytoalba import custody
 from tytoalba.geometry import MicArray, load_array
 from tytoalba.identities import add_default_recipients, identity_path, make_identity, make_key_folder
 from tytoalba.localizer import Localizer
@@ -47,13 +45,6 @@ def settle(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "home"))
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(cli, "app", _command())
-
-
-@cache
-def _command() -> Any:
-    """The command `tyto`, put together once: typer does it anew, and slowly, for every call."""
-    return typer.main.get_command(cli.app)
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pytest
 from commands import Tyto
 from tytoalba import audit as auditing
 from tytoalba import benchdata, schooling
-from tytoalba.audit import attack, audit, gate, halves
+from tytoalba.audit import attack, audit, halves
 from tytoalba.benchdata import CLEAN, BenchData, Frames
 from tytoalba.data.features import FeatureSet
 from tytoalba.data.scenes import Scenes
@@ -91,7 +91,7 @@ def test_where_people_stood_is_seen_in_both_kinds_of_file(scenes: FeatureSet) ->
     assert places["auc"] > 0.99
     of_model = auditing._places(Localizer(owl.model))
     assert of_model == {"from": "weight of the prior", "directions": 11}
-    assert any("fewer than 20 for each" in reason for reason in gate(owl))
+    assert any("fewer than 20 for each" in reason for reason in owl.state.against_release())
 
 
 def test_the_command_refuses_too_few_scenes(tyto: Tyto, tmp_path: Path) -> None:

@@ -47,6 +47,15 @@ def new(n_features: int = 30, array: Any = ARRAY, **options: Any) -> Localizer:
     return Localizer.new(array, **{"n_features": n_features, "seed": 0, "prior": prior(), **options})
 
 
+@pytest.mark.parametrize("who", ["x" * 201, "two\nlines", "\x1b[2J"])
+def test_a_name_is_one_printable_line(who: str) -> None:
+    owl = new()
+    before = owl.to_bytes()
+    with pytest.raises(TytoError, match="a name is one line"):
+        owl.teach(A, 40.0, who=who, keep=True)
+    assert owl.to_bytes() == before
+
+
 @pytest.fixture(scope="module")
 def taught_bytes() -> bytes:
     """Taught A at its place, B kept as ann's, C kept as bob's and later."""

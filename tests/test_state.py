@@ -26,13 +26,13 @@ from tytoalba.errors import FileError, TytoError
 from tytoalba.geometry import load_array
 from tytoalba.methods.tyto import Lesson, Sums
 from tytoalba.model import OPTIONS, Model
-from tytoalba.state import DEFAULTS, Kept, State
+from tytoalba.state import DEFAULTS, Kept, State, _packed, _unpacked, _width
 
 SIZES = [3, 2, 4, 10, 3]
 """Frames of each lesson; the fourth has more rows than its sums are large."""
 KEEP = {2: Kept("ann", (74.0,), 100), 3: Kept("", (111.0, 211.0), 200), 4: Kept("bob", (148.0,), 300)}
 GOLDEN = {
-    "state": "94b283ed97452d6aaabe965483f249d2d5fba1c70a5f6efa567bb3b1faeb8726",
+    "state": "ab18a34cb2381759eb43afa852dab6e8d8311f1c7beff9a1cf534276545ebe34",
     "model": "f7b48e1dcb84b6f73a3225e0e68a357b38cd02dc790f2bcb7875768ffbd656e8",
 }
 few = settings(max_examples=7, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -399,7 +399,9 @@ def altered(data: bytes, **changes: Any) -> bytes:
     """A state with other arrays (G as functions of the old ones), its digest made to fit."""
     told, arrays = opened(data)
     for name, change in changes.items():
-        arrays[name] = change(arrays[name]).astype(arrays[name].dtype)
+        kind = arrays[name].dtype
+        values = change(arrays[name].astype(np.int64) if kind == np.int32 else arrays[name])
+        arrays[name] = values.astype(_width(values) if kind == np.int32 else kind)
     return closed(told, arrays)
 
 
@@ -435,6 +437,23 @@ def test_sums_that_no_lessons_can_have_are_refused(
 ) -> None:
     with pytest.raises(FileError, match=f"^this file is damaged: .*{complaint}"):
         State.from_bytes(altered(data, **changes))
+
+
+def test_sums_are_written_in_one_way_only(data: bytes) -> None:
+    told, arrays = opened(data)
+    assert arrays["G"].dtype == np.int32
+    arrays["G"] = arrays["G"].astype(np.int64)
+    with pytest.raises(FileError, match="written in another way"):
+        State.from_bytes(closed(told, arrays))
+
+
+def test_sums_that_need_eight_bytes_get_them() -> None:
+    state = small_state()
+    sums = {"G": np.array([[2**31, 1], [1, 5]]), "Q": np.array([[3]]), "y2": np.array([4]), "n": np.array(9)}
+    packed = _packed(sums)
+    assert [packed[name].dtype.itemsize for name in ("G", "Q")] == [8, 4]
+    assert all(np.array_equal(_unpacked(packed, 2)[name], values) for name, values in sums.items())
+    assert state.to_bytes() == small_state().to_bytes()
 
 
 def test_counts_without_lessons_are_refused() -> None:

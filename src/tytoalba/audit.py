@@ -23,7 +23,6 @@ from tytoalba.attacks import (
     membership,
     presence,
     presence_match,
-    release_gate,
     residual,
 )
 from tytoalba.data.features import FeatureSet
@@ -60,7 +59,7 @@ def audit(
     if not owl.can_learn:
         return told
     state = owl.state
-    told["release"] = gate(owl)
+    told["release"] = state.against_release()
     frames = simulate(
         state.prior.array,
         [SyntheticVoices()],
@@ -90,13 +89,6 @@ def halves(frames: FeatureSet) -> tuple[FeatureSet, FeatureSet, FeatureSet]:
         frames.select(ours & clear & ~first),
         frames.select(~ours),
     )
-
-
-def gate(owl: Localizer) -> list[str]:
-    """Reasons against giving a model of this state away."""
-    state = owl.state
-    smallest = min(state.lessons.values(), default=0)
-    return release_gate(owl.n_frames, state.options["n_features"], smallest, state.learner.counts)
 
 
 def attack(state: State, taught: FeatureSet, other: FeatureSet, own: FeatureSet) -> dict[str, Any]:

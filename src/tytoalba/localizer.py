@@ -42,6 +42,7 @@ from tytoalba.shelf import find_prior
 from tytoalba.state import KIND as STATE
 from tytoalba.state import Kept, State
 
+LONGEST_NAME = 200
 SAME_PLACE = 0.5
 """Degrees within which a kept lesson counts as taught at a direction."""
 
@@ -255,6 +256,10 @@ class Localizer:
         places = self._ear.places(azimuth)
         if who and not keep:
             raise TytoError("a name is written down only with what is kept: add keep, or leave the name out")
+        if len(who) > LONGEST_NAME or not who.isprintable():
+            raise TytoError(
+                f"a name is one line of up to {LONGEST_NAME} printable characters, got {who[:40]!r}"
+            )
         taught_at = int(time.time() if when is None else when)
         told = tuple(np.atleast_1d(np.asarray(azimuth, np.float64)).tolist())
         kept = Kept(str(who), told, taught_at) if keep else None

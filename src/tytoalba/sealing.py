@@ -39,6 +39,7 @@ from tytoalba.agefile import (
 from tytoalba.errors import SealError
 from tytoalba.files import written_whole
 from tytoalba.identities import find_identities
+from tytoalba.locks import locked
 
 __all__ = [
     "Identity",
@@ -135,7 +136,7 @@ def rewrap(
     """
     path = Path(path).resolve()  # a link stays a link
     keys = find_identities() if keys is None else keys
-    with _reading(path, advance) as file:
+    with locked(path), _reading(path, advance) as file:  # or a state that is taught meanwhile would be lost
         armored = head_of(file).startswith(ARMOR)
         with _writing(path) as sink, unsealed(file, keys, str(path)) as plain:
             seal_stream(plain, sink, recipients, armored=armored)

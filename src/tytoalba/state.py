@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba.attacks import release_gate
 from tytoalba.containers import Arrays, pack, unpack
 from tytoalba.errors import FileError, TytoError
 from tytoalba.geometry import MicArray
@@ -93,8 +94,15 @@ class State:
         return replace(self, learner=copy(self.learner), lessons=dict(self.lessons), kept=dict(self.kept))
 
     def model(self) -> Model:
-        """What can be shared; it may still have to wait (`attacks.release_gate`)."""
+        """What can be shared; `against_release` says why it should still wait."""
         return Model.of(self.array, self.learner, self.options)
+
+    def against_release(self) -> list[str]:
+        """Reasons against giving a model away; none where nothing was learned."""
+        if not self.lessons:
+            return []
+        smallest = min(self.lessons.values())
+        return release_gate(self.n_frames, self.options["n_features"], smallest, self.learner.counts)
 
     def teach(self, phase: Phase, keep: Kept | None = None) -> str:
         """Learn frames; returns the lesson's digest. A lesson that is known already is refused.
@@ -181,7 +189,7 @@ class State:
     def _parts(self) -> tuple[dict[str, Any], Arrays]:
         told, arrays = prior_parts(self.prior)
         memory = self.learner.memory()
-        arrays |= {"G": _triangle(memory["G"]), **{k: memory[k] for k in ("Q", "y2", "n", "counts")}}
+        arrays |= _packed(memory) | {"counts": memory["counts"]}
         for name, kept in self.kept.items():
             own = _kept_arrays(kept)
             arrays |= {f"kept.{name}.{key}": values for key, values in own.items()}
@@ -210,9 +218,7 @@ class State:
             prior = prior_from(told, arrays)
             array = fitting(MicArray.from_toml(told["array"], what), prior, n_features)
             learner = _learner(prior, options)
-            memory = {k: arrays[k] for k in ("Q", "y2", "n", "counts")} | {
-                "G": _square(arrays["G"], n_features)
-            }
+            memory = _unpacked(arrays, n_features) | {"counts": arrays["counts"]}
             memory |= {"seed": np.array(options["seed"]), "prior": prior.digest}
             learner.restore(memory)
             learner.check()
@@ -264,8 +270,7 @@ def _kept_arrays(kept: Kept) -> Arrays:
     assert kept.part
     if isinstance(kept.part, Lesson):
         return kept.part._asdict()
-    memory = kept.part.head.memory()
-    return {**memory, "G": _triangle(memory["G"]), "counts": kept.part.counts}
+    return _packed(kept.part.head.memory()) | {"counts": kept.part.counts}
 
 
 def _kept(learner: Tyto, name: str, about: dict[str, Any], arrays: Arrays) -> Kept:
@@ -274,20 +279,35 @@ def _kept(learner: Tyto, name: str, about: dict[str, Any], arrays: Arrays) -> Ke
     if "H" in own:
         part: Lesson | Sums = learner.read_lesson(own)
     else:
-        part = learner.read_sums(own | {"G": _square(own["G"], learner.n_features)})
+        part = learner.read_sums(_unpacked(own, learner.n_features) | {"counts": own["counts"]})
     who, when, azimuth = about["who"], about["time"], tuple(map(float, about["azimuth"]))
     if not isinstance(who, str) or type(when) is not int or not azimuth:
         raise FileError("what it says of a kept lesson was altered")
     return Kept(who, azimuth, when, part)
 
 
-def _triangle(G: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The upper triangle of a symmetric matrix, row after row."""
-    return np.concatenate([G[i, i:] for i in range(len(G))])
+def _packed(sums: Arrays) -> Arrays:
+    """Sums as files have them: the upper triangle of G, row after row, and four bytes where these suffice."""
+    G = sums["G"]
+    whole = {"G": np.concatenate([G[i, i:] for i in range(len(G))]), "Q": sums["Q"], "y2": sums["y2"]}
+    return {name: values.astype(_width(values)) for name, values in whole.items()} | {"n": sums["n"]}
+
+
+def _unpacked(packed: Arrays, n: int) -> Arrays:
+    """What `_packed` was given; anything that it would have packed otherwise is refused."""
+    if any(packed[name].dtype != _width(packed[name]) for name in ("G", "Q", "y2")):
+        raise FileError("its sums are written in another way: they were altered")
+    wide = {name: packed[name].astype(np.int64) for name in ("G", "Q", "y2")}
+    return {**wide, "G": _square(wide["G"], n), "n": packed["n"]}
+
+
+def _width(values: NDArray[Any]) -> type[np.signedinteger[Any]]:
+    fits = values.dtype.kind == "i" and -(2**31) <= values.min(initial=0) and values.max(initial=0) < 2**31
+    return np.int32 if fits else np.int64
 
 
 def _square(triangle: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    if triangle.dtype != np.int64 or len(triangle) != n * (n + 1) // 2:
+    if len(triangle) != n * (n + 1) // 2:
         raise FileError("its sums are of another size")
     G = np.empty((n, n), np.int64)
     start = 0

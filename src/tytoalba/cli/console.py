@@ -19,8 +19,8 @@ from tytoalba.errors import TytoError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = Console(highlight=False, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False)
 NARROWEST = 50.0
 """Hz: the narrowest band; every method has a frequency in it."""
 

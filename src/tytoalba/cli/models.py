@@ -216,11 +216,10 @@ def export(
 
       tyto export kitchen.tyto kitchen.model
     """
-    from tytoalba.audit import gate
     from tytoalba.custody import export as written
 
     owl = read_owl(state, identity)
-    reasons = gate(owl) if owl.n_frames else []
+    reasons = owl.state.against_release()
     if reasons and not force:
         raise TytoError(f"not released: {'; '.join(reasons)}. --force releases it all the same")
     signature = written(owl, output, reasons)
