@@ -302,7 +302,7 @@ def _unpacked(packed: Arrays, n: int) -> Arrays:
 
 
 def _width(values: NDArray[Any]) -> type[np.signedinteger[Any]]:
-    fits = values.dtype.kind == "i" and -(2**31) <= values.min(initial=0) and values.max(initial=0) < 2**31
+    fits = values.dtype.kind == "i" and values.min(initial=0) >= -(2**31) and values.max(initial=0) < 2**31
     return np.int32 if fits else np.int64
 
 
