@@ -22,9 +22,10 @@ from tytoalba.data.simulated import TWIN, Simulation, as_recording
 from tytoalba.data.sslr import open_sslr
 from tytoalba.data.voice import SyntheticVoices
 from tytoalba.data.writing import write_folder, write_sslr
-from tytoalba.errors import DataError
+from tytoalba.errors import DataError, SealError
 from tytoalba.gcc import GccPhat
 from tytoalba.geometry import MicArray, load_array
+from tytoalba.identities import make_identity
 
 SMALL = replace(
     TWIN,
@@ -199,6 +200,24 @@ def test_what_is_saved_is_loaded(tmp_path: Path, bands: Any) -> None:
     assert again.gcc == gcc
     assert again.X.shape[1:] == gcc(np.zeros((1, 4, 2730), np.float32)).shape[1:]
     assert [path.name for path in tmp_path.iterdir()] == ["made.safetensors"]
+
+
+def test_sealed_features_are_opened_in_memory(
+    tmp_path: Path, train: FeatureSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    public = make_identity(tmp_path / "key")
+    train.save(tmp_path / "set.age", [public])
+    assert b"tytoalba" not in (tmp_path / "set.age").read_bytes()
+    with pytest.raises(SealError, match="no key"):
+        FeatureSet.load(tmp_path / "set.age")
+    monkeypatch.setenv("TYTO_IDENTITY", str(tmp_path / "key"))
+    found = FeatureSet.load(tmp_path / "set.age")
+    assert np.array_equal(found.X, train.X)
+    assert found.names == train.names
+    (tmp_path / "set.age").write_bytes((tmp_path / "set.age").read_bytes()[:-1])
+    with pytest.raises(SealError):
+        FeatureSet.load(tmp_path / "set.age")
 
 
 def test_some_of_the_frames(tmp_path: Path, train: FeatureSet) -> None:

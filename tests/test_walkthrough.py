@@ -1,4 +1,4 @@
-"""The walk-through of the docs, as it is written: every command, in its order.
+"""The walk-through of the docs and the short way of the README, as written: every command, in its order.
 
 `python tests/test_walkthrough.py FOLDER` runs it and puts its pictures there.
 """
@@ -10,12 +10,20 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from commands import Tyto
+from states import settle
+from tytoalba import schooling
+from tytoalba.data.scenes import Scenes
+from tytoalba.geometry import load_array
+from tytoalba.soundfiles import write_audio
 
 PAGE = Path(__file__).parents[1] / "docs" / "walkthrough.md"
 PICTURES = ("evidence.png", "located.png")
@@ -28,10 +36,7 @@ def lines() -> list[list[str]]:
 
 
 def test_it_is_walked_through(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    for name in ("TYTO_IDENTITY", "TYTO_SIGNING_KEY", "TYTO_TRUSTED", "TYTO_PRIORS"):
-        monkeypatch.delenv(name, raising=False)
+    settle(monkeypatch, tmp_path)
     assert len(lines()) > 15
     printed = {}
     for words in lines():
@@ -45,6 +50,38 @@ def test_it_is_walked_through(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.Mo
     assert "the same to the byte" in printed["audit kitchen.age"].out
     assert "forgot" in printed["forget kitchen.age"].out
     assert b"tytoalba-state" not in (tmp_path / "kitchen.age").read_bytes()
+
+
+def plane_wave(azimuth: float, seconds: float = 2.0, seed: int = 0) -> NDArray[np.float64]:
+    """Noise from a direction, as the array of the README hears it."""
+    array = load_array("respeaker-usb-4")
+    n = int(seconds * array.sample_rate)
+    sound = np.random.default_rng(seed).standard_normal(n)
+    hertz = np.fft.rfftfreq(n, 1 / array.sample_rate)
+    heard = np.fft.rfft(sound) * np.exp(-2j * np.pi * hertz * array.arrival_times(azimuth)[:, None])
+    noise = np.random.default_rng(seed + 100).standard_normal((len(heard), n))
+    return np.asarray(0.1 * np.fft.irfft(heard, n) + 0.001 * noise)
+
+
+def test_the_short_way_of_the_readme(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settle(monkeypatch, tmp_path)
+    monkeypatch.setattr(schooling, "Scenes", partial(Scenes, seconds=1.6))  # the audit's
+    page = PAGE.parents[1] / "README.md"
+    (block,) = re.findall(
+        r"^## A localizer of your own.*?```\n(.*?)^```", page.read_text("utf-8"), re.S | re.M
+    )
+    told = {"a": 0.0, "b": 90.0, "c": 180.0, "d": 270.0, "sofa": 135.0, "talk": 135.0}
+    for seed, (name, azimuth) in enumerate(told.items()):
+        write_audio(tmp_path / f"{name}.wav", plane_wave(azimuth, seed=seed), 16000)
+    ran = {}
+    for line in block.splitlines():
+        words = shlex.split(line, comments=True)[1:]
+        ran[words[0]] = tyto(*words)
+        assert ran[words[0]].code == 0, (line, ran[words[0]].err)
+    assert not (tmp_path / "sofa.wav").exists()
+    assert "135" in ran["locate"].out
+    assert "forgot" in ran["forget"].out
+    assert "the same to the byte" in ran["audit"].out
 
 
 def main() -> None:

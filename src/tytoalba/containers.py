@@ -48,7 +48,7 @@ def unpack(data: bytes, kind: str, version: int, what: str) -> tuple[dict[str, A
     from safetensors.numpy import load
 
     try:
-        text = _header(data)
+        text = header_of(data)
         told = json.loads(text)
         if not isinstance(told, dict) or told.get("format") != f"tytoalba-{kind}":
             other = told.get("format") if isinstance(told, dict) else None
@@ -74,13 +74,13 @@ def unpack(data: bytes, kind: str, version: int, what: str) -> tuple[dict[str, A
 def kind_of(data: bytes) -> str:
     """What a file says it is ("state", "model", ...), or "" if it is none of ours; no more is checked."""
     try:
-        told = json.loads(_header(data))
+        told = json.loads(header_of(data))
         return str(told["format"]).removeprefix("tytoalba-")[:40] if isinstance(told, dict) else ""
     except (ValueError, TypeError, KeyError, RecursionError):
         return ""
 
 
-def _header(data: bytes) -> str:
+def header_of(data: bytes) -> str:
     """What the file says about itself, as JSON, read before anything else is."""
     if len(data) < 8:
         raise ValueError("it is empty or cut short")

@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.angles import Float
+from tytoalba.containers import header_of
 from tytoalba.data.noise import Noise
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulated import Simulation, as_recording
-from tytoalba.errors import DataError
+from tytoalba.errors import DataError, SealError
 from tytoalba.files import written_whole
 from tytoalba.gcc import FULL_BAND, GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.parallel import parallel_map
+from tytoalba.sealing import Recipient, is_sealed, read_secret, write_secret
 
 FORMAT = "tytoalba-features"
 VERSION = 1
@@ -79,9 +81,9 @@ class FeatureSet:
             frame=self.frame[rows],
         )
 
-    def save(self, path: str | Path) -> None:
-        """Write the set to a safetensors file, whole or not at all."""
-        from safetensors.numpy import save_file
+    def save(self, path: str | Path, recipients: Sequence[Recipient] | None = None) -> None:
+        """Write the set to a safetensors file, whole or not at all; sealed if there are recipients."""
+        from safetensors.numpy import save, save_file
 
         recipe = {
             "format": FORMAT,
@@ -96,30 +98,39 @@ class FeatureSet:
             "recording": np.ascontiguousarray(self.recording),
             "frame": np.ascontiguousarray(self.frame),
         }
+        told = {"tytoalba": json.dumps(recipe)}
+        if recipients is not None:
+            write_secret(path, save(tensors, told), recipients)
+            return
         with written_whole(path) as temporary:
-            save_file(tensors, temporary, {"tytoalba": json.dumps(recipe)})
+            save_file(tensors, temporary, told)
 
     @classmethod
     def load(cls, path: str | Path) -> FeatureSet:
-        """Read a set that `save` wrote."""
+        """Read a set that `save` wrote; a sealed one is opened in memory."""
         from safetensors import SafetensorError, safe_open
+        from safetensors.numpy import load
 
         if not Path(path).is_file():
             raise DataError(f"no such file: {path}")
         try:
-            with safe_open(str(path), framework="numpy") as file:
-                recipe = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
-                if recipe.get("format") != FORMAT:
-                    raise DataError(f"{path} holds no features; tyto simulate --features makes some")
-                if (version := recipe.get("version")) != VERSION:
-                    raise DataError(f"{path} has version {version}; this program reads {VERSION}")
-                array = MicArray.from_toml(recipe["array"], str(path))
-                gcc = read_description(recipe["gcc"], array)
-                X, azimuth, recording, frame = (
-                    file.get_tensor(key) for key in ("X", "azimuth", "recording", "frame")
-                )
-                return cls(X, azimuth, recording, frame, tuple(recipe["names"]), array, gcc)
-        except DataError:
+            if is_sealed(path):
+                data = read_secret(path)
+                told, tensors = header_of(data), load(data)
+            else:
+                with safe_open(str(path), framework="numpy") as file:
+                    told = (file.metadata() or {}).get("tytoalba", "{}")
+                    tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            recipe = json.loads(told)
+            if recipe.get("format") != FORMAT:
+                raise DataError(f"{path} holds no features; tyto simulate --features makes some")
+            if (version := recipe.get("version")) != VERSION:
+                raise DataError(f"{path} has version {version}; this program reads {VERSION}")
+            array = MicArray.from_toml(recipe["array"], str(path))
+            gcc = read_description(recipe["gcc"], array)
+            X, azimuth, recording, frame = (tensors[key] for key in ("X", "azimuth", "recording", "frame"))
+            return cls(X, azimuth, recording, frame, tuple(recipe["names"]), array, gcc)
+        except (DataError, SealError):
             raise
         except (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"{path} is damaged or not a feature file: {error}") from error
