@@ -48,11 +48,11 @@ def settle(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file below a folder, by its path."""
+    """SHA-256 of every file below a folder, by its path; but for the list of what was met."""
     return {
         str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(folder.rglob("*"))
-        if file.is_file()
+        if file.is_file() and file.name != "seen.json"
     }
 
 

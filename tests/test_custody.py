@@ -338,6 +338,27 @@ def test_a_model_with_a_signature_is_as_it_was_signed(kit: Kit) -> None:
     assert custody.read(model).n_frames == owl.n_frames
 
 
+def test_an_older_model_by_the_same_name_is_refused(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    owl, model = custody.read(kit.folder / "k.tyto"), kit.folder / "m.model"
+    signature = signature_path(model)
+    kept = []
+    for now in (1000, 2000):
+        monkeypatch.setattr("tytoalba.custody.time.time", lambda now=now: now)
+        custody.export(owl, model)
+        custody.read(model)
+        kept.append(signature.read_bytes())
+    custody.read(model)  # the same again is no older one
+    signature.write_bytes(kept[0])
+    with pytest.raises(TytoError, match="version 1000, but version 2000 was seen before"):
+        custody.read(model)
+    seen = TrustStore().path.with_name("seen.json")
+    seen.write_text("{")
+    with pytest.raises(TytoError, match=r"seen\.json is damaged"):
+        custody.read(model)
+    seen.unlink()
+    assert custody.read(model).n_frames == owl.n_frames
+
+
 # ---- keys ----
 
 

@@ -10,7 +10,9 @@ seals and no ledger, and states say so.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,10 +23,11 @@ from typing import Any
 from tytoalba.agefile import Identity
 from tytoalba.containers import kind_of
 from tytoalba.errors import FileError, MissingExtraError, TytoError, WrongKeyError
+from tytoalba.files import written_whole
 from tytoalba.identities import default_recipients, find_identities, recipients_path
 from tytoalba.ledger import Ledger, LedgerError, UnfinishedStepError, keyed_id, ledger_path
 from tytoalba.localizer import Change, Localizer
-from tytoalba.locks import locked
+from tytoalba.locks import LockedError, locked
 from tytoalba.model import KIND as MODEL
 from tytoalba.sealing import Recipient, is_sealed, open_bytes, seal_bytes, write_secret
 from tytoalba.signers import (
@@ -160,18 +163,22 @@ def export(owl: Localizer, path: str | Path, reasons: Sequence[str] = ()) -> Pat
     """
     path = Path(path)
     data = owl.model.coarse().to_bytes()
-    key = find_signing_key() if has_extra() else None
     with locked(path):
         if os.path.lexists(path) and not (path.is_file() and kind_of(path.read_bytes()) == MODEL):
             raise FileError(f"{path} is there already, is no model and stays as it is; choose another name")
         write_secret(path, data)
         path.chmod(0o644)
-        if key is None:
+        if not has_extra():
             return None
         about: dict[str, str | int | float] = {"frames": owl.n_frames}
         if reasons:
             about["released against"] = "; ".join(reasons)[:500]
-        return sign_file(path, key, MODEL, about=about)
+        return sign(path, MODEL, about)
+
+
+def sign(path: Path, kind: str, about: dict[str, str | int | float] | None = None) -> Path:
+    """Sign a file for others. Its sequence is the time: who has met a newer one notices an older one."""
+    return sign_file(path, find_signing_key(), kind, int(time.time()), about)
 
 
 def own_recipients(keys: Any = None) -> list[str]:
@@ -271,10 +278,33 @@ def _check(path: Path, owl: Localizer, data: bytes) -> None:
 
 
 def _check_signature(path: Path, raw: bytes, kind: str) -> None:
+    """Refuse what is not as it was signed, and what is older than what came by that name before."""
     signature = signature_path(path).read_bytes()
     signer = read_manifest(signature).signer
     _require_trusted([signer], path)
-    verify_bytes(raw, signature, path.name, kind, trusted=[signer])
+    with _seen() as newest:
+        name = f"{signer} {kind} {path.name}"
+        manifest = verify_bytes(
+            raw, signature, path.name, kind, trusted=[signer], at_least=newest.get(name, 0)
+        )
+        newest[name] = manifest.sequence
+
+
+@contextmanager
+def _seen() -> Iterator[dict[str, int]]:
+    """The newest sequence of each signed file that was met, kept beside the trusted keys."""
+    path = TrustStore().path.with_name("seen.json")
+    known: dict[str, int] = {}
+    if path.exists():
+        try:
+            known = {str(name): int(number) for name, number in json.loads(path.read_bytes()).items()}
+        except (ValueError, TypeError, AttributeError) as error:
+            raise FileError(f"{path} is damaged ({error}); remove it, and older files pass once") from error
+    before = dict(known)
+    yield known
+    if known != before:
+        with suppress(OSError, LockedError), locked(path, wait=5), written_whole(path, private=True) as new:
+            new.write_text(json.dumps(known), encoding="utf-8")
 
 
 def _require_trusted(signers: Iterable[str], path: str | Path) -> None:

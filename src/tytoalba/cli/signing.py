@@ -23,9 +23,9 @@ def sign(
       tyto sign bedroom.tyto
     """
     from tytoalba.containers import kind_of
+    from tytoalba.custody import sign as signed
     from tytoalba.sealing import read_secret
     from tytoalba.signers import find_signing_key
-    from tytoalba.signing import sign_file
 
     kinds = {file: kind_of(read_secret(file)) for file in files}
     for file, kind in kinds.items():
@@ -33,7 +33,7 @@ def sign(
             raise TytoError(f"{file} is neither a state nor a model: nothing was signed")
     key = find_signing_key()
     for file, kind in kinds.items():
-        err.print(f"signed: {sign_file(file, key, kind)}", soft_wrap=True, markup=False)
+        err.print(f"signed: {signed(file, kind)}", soft_wrap=True, markup=False)
     out.print(key.fingerprint)
 
 
