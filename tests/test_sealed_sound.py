@@ -17,12 +17,31 @@ from numpy.typing import NDArray
 pytest.importorskip("pyrage")
 
 from seals import CHUNK, WRITES, names, new_key, public
+from tytoalba import soundfiles
 from tytoalba.agefile import Identity
 from tytoalba.data import folder as folders
 from tytoalba.errors import AudioError, SealError, TytoError, WrongKeyError
 from tytoalba.geometry import load_array
+from tytoalba.identities import make_identity
 from tytoalba.sealing import seal_file, write_secret
 from tytoalba.soundfiles import read_audio, stream_audio, write_audio
+
+
+@pytest.fixture(autouse=True)
+def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short recordings stream too, as long ones do."""
+    monkeypatch.setattr(soundfiles, "IN_MEMORY", 0)
+
+
+def test_short_ones_are_opened_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(soundfiles, "IN_MEMORY", 10**6)
+    monkeypatch.setenv("TYTO_IDENTITY", str(tmp_path / "key"))
+    monkeypatch.setattr("tytoalba.agefile.Unsealing", None)  # there is no need to stream
+    sound = 0.1 * np.random.default_rng(0).standard_normal((2, 4000))
+    write_audio(tmp_path / "a.wav", sound, 16000)
+    seal_file(tmp_path / "a.wav", tmp_path / "a.wav.age", [make_identity(tmp_path / "key")])
+    plain, opened = (np.concatenate([*stream_audio(tmp_path / n)], 1) for n in ("a.wav", "a.wav.age"))
+    assert np.array_equal(plain, opened)
 
 
 @pytest.fixture

@@ -46,6 +46,8 @@ Source = str | Path | BinaryIO | Sequence[str | Path]
 
 UNKNOWN_LENGTH = 0x7FF00000
 """Bytes. Recorders that write to a pipe cannot know the length and promise this much or more."""
+IN_MEMORY = 16 * 2**20
+"""Bytes of a sealed recording up to which it is opened at once; a longer one streams, at half the speed."""
 ENDLESS = 2**62
 """Samples. libsndfile says more than this where it does not know the length."""
 SNDFILE_ERRORS = (RuntimeError, OSError, TypeError, ValueError, AssertionError)
@@ -265,14 +267,15 @@ def _readable(source: Any, name: str, whole: bool) -> Any:
 def _unsealed(
     target: Any, name: str, stack: ExitStack, seals: list[Unsealing], *, whole: bool
 ) -> tuple[Any, bytes]:
-    """What libsndfile can read of a sealed file, and how it begins: a pipe for WAV, else bytes in memory."""
+    """What libsndfile can read of a sealed file, and how it begins: a pipe for long WAV, else bytes."""
     from tytoalba.agefile import Unsealing, has_passphrase, head_of, open_bytes, open_start
     from tytoalba.identities import find_identities
 
     keys = find_identities()
     file = stack.enter_context(target.open("rb")) if isinstance(target, Path) else target.file
+    is_long = file.seek(0, os.SEEK_END) > IN_MEMORY
     file.seek(0)
-    if not whole and sys.platform != "win32" and not has_passphrase(head_of(file)):
+    if is_long and not whole and sys.platform != "win32" and not has_passphrase(head_of(file)):
         start = open_start(file, keys, 64, name)
         file.seek(0)
         if start.startswith(b"RIFF"):
