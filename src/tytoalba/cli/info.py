@@ -47,11 +47,10 @@ def info(
 
 def _described(path: Path, owl: Localizer) -> dict[str, Any]:
     from tytoalba.agefile import is_sealed
-    from tytoalba.containers import kind_of
     from tytoalba.custody import steps
     from tytoalba.opinions import known
 
-    kind = kind_of(owl.to_bytes())
+    kind = "state" if owl.can_learn else "model"
     told: dict[str, Any] = {
         "file": str(path),
         "kind": kind,
