@@ -266,6 +266,10 @@ def _write(path: Path, data: bytes, recipients: Sequence[Recipient] | None) -> N
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        why = f"{error.strerror}; nothing was written and what was there stays as it was"
+        raise OSError(error.errno, why, str(path)) from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
