@@ -14,7 +14,7 @@ from scipy.signal import oaconvolve, resample_poly, welch
 
 from tytoalba.angles import distance
 from tytoalba.data import acoustics
-from tytoalba.data.acoustics import FAMILIES, Source, ambient_noise, reflector
+from tytoalba.data.acoustics import FAMILIES, Source, ambient_noise, crowd_noise, reflector
 from tytoalba.data.rooms import Room
 from tytoalba.errors import MissingExtraError
 from tytoalba.geometry import SPEED_OF_SOUND, MicArray, load_array, unit_vector
@@ -294,6 +294,99 @@ def test_noise_falls_with_frequency(family: str, tilt: float) -> None:
     hertz, power = welch(noise, array.sample_rate, nperseg=1024)
     level = [power[:, (hertz > f / 1.2) & (hertz < f * 1.2)].mean() for f in (500.0, 4000.0)]
     assert np.log2(level[0] / level[1]) == pytest.approx(3 * tilt, abs=0.6)
+
+
+# ---------------------------------------------------------------------------------------------- crowds
+
+
+def babble(n_voices: int, n_samples: int) -> list[NDArray[np.float32]]:
+    """Voices of one length and loudness."""
+    rng = np.random.default_rng(9)
+    return [rng.standard_normal(n_samples).astype(np.float32) for _ in range(n_voices)]
+
+
+def click(n_samples: int, at: int) -> list[NDArray[np.float32]]:
+    """One voice that says one thing, once."""
+    voice = np.zeros(n_samples, np.float32)
+    voice[at] = 1.0
+    return [voice]
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize(("n_voices", "n_samples"), [(1, 5000), (3, 4999), (16, 4096)])
+def test_a_crowd_is_heard_by_every_microphone(name: str, n_voices: int, n_samples: int) -> None:
+    voices = babble(n_voices, n_samples)
+    kept = [voice.copy() for voice in voices]
+    for array in (load_array(name), omnidirectional(name)):
+        for seed in range(3):
+            heard = crowd_noise(array, voices, np.random.default_rng(seed))
+            assert heard.shape == (array.n_mics, n_samples)
+            assert heard.dtype == np.float32
+            assert np.isfinite(heard).all()
+            level = np.sqrt(np.mean(np.square(heard, dtype=np.float64), axis=1))
+            assert level.min() > 0.1
+            if array.pattern == 1:
+                assert level.max() < 1.5 * level.min()  # wherever they stand
+    assert all(map(np.array_equal, voices, kept))
+
+
+def test_a_crowd_is_drawn_from_its_generator_alone() -> None:
+    array, voices = load_array("respeaker-usb-4"), babble(5, 3000)
+    made = []
+    for before in range(2):
+        np.random.default_rng(before).random(before)  # what others draw changes nothing
+        rng = np.random.default_rng(4)
+        made.append((crowd_noise(array, voices, rng), rng.random()))
+    (one, after), (again, then) = made
+    assert one.tobytes() == again.tobytes()
+    assert after == then
+    assert not np.array_equal(crowd_noise(array, voices, np.random.default_rng(5)), one)
+    assert not np.array_equal(crowd_noise(array, voices[::-1], np.random.default_rng(4)), one)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_bystander_is_heard_from_somewhere_and_later_from_somewhere_else(name: str) -> None:
+    array = omnidirectional(name)
+    rate, at = array.sample_rate, 2000
+    close = array.max_lag / rate  # seconds
+    apart = set()
+    for seed in range(8):
+        heard = crowd_noise(array, click(at + rate // 10, at), np.random.default_rng(seed))
+        fine = np.abs(resample_poly(heard.astype(np.float64), 8, 1, axis=1))
+        first = fine.argmax(axis=1) / 8 - at  # samples
+        assert np.abs(first).max() <= array.max_lag  # the strongest is not late
+        apart.add(tuple(np.round(first - first[0], 1)))
+        skipped = 8 * (at + array.max_lag + rate // 1000)
+        echo = fine[:, skipped:]
+        later = (echo.argmax(axis=1) + skipped) / (8 * rate) - at / rate  # seconds
+        assert 0.002 - close <= later.min() <= later.max() <= 0.06 + close
+        assert np.ptp(later) <= 2 * close
+        strength = echo.max(axis=1) / fine.max(axis=1)
+        assert 0.15 < strength.min() <= strength.max() < 0.85
+    assert len(apart) > 4  # not always from the same side
+
+
+@pytest.mark.parametrize("at", [0, 3999])
+def test_what_a_bystander_says_last_does_not_come_first(at: int) -> None:
+    array = omnidirectional("respeaker-usb-4")
+    for seed in range(4):
+        heard = np.abs(crowd_noise(array, click(4000, at), np.random.default_rng(seed)))
+        far = heard[:, 1200:] if at == 0 else heard[:, :3900]  # the echo of 0 ends before 0.06 s
+        assert far.max() < 0.02 * heard.max()
+
+
+def test_each_of_a_crowd_is_somewhere_else() -> None:
+    array = omnidirectional("respeaker-usb-4")
+    n = array.frame_length
+    srp = SrpPhat(array, n)
+    found = [
+        float(srp(crowd_noise(array, babble(1, n), np.random.default_rng(seed))[None]).argmax())
+        for seed in range(24)
+    ]
+    assert (np.histogram(found, 4, (0, 360))[0] > 1).all()  # every quadrant
+    many = crowd_noise(array, babble(16, 2**15), np.random.default_rng(0))
+    one = crowd_noise(array, babble(1, 2**15), np.random.default_rng(0))
+    assert off_diffuse(many, array) < 0.75 * off_diffuse(one, array)  # nearer to sound from everywhere
 
 
 def test_few_exponentials_are_as_good_as_many() -> None:

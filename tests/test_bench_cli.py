@@ -86,6 +86,19 @@ def test_for_machines(tyto: Tyto, tmp_path: Path, cache: Path) -> None:
     assert json.loads(ran.out)["written"] == [path.replace("/quick/", "/report/") for path in told["written"]]
 
 
+def test_windows_and_whole_frames(tyto: Tyto, tmp_path: Path) -> None:
+    windows = ("--set", "parts=2", "--set", "variants.ssl-cil-random=[{windows=false}, {}]")
+    command = ("bench", "quick", *TINY, "--methods", "srp-phat,ssl-cil-random", *windows)
+    ran = tyto(*command, "--cache", tmp_path / "cut", "-o", tmp_path, "--no-report")
+    assert ran.code == 0, ran.err
+    prepared = BenchData.load(tmp_path / "cut")
+    assert prepared.n_inputs == 4 * 306
+    rows = load_results(tmp_path / "quick.json").rows
+    assert [row.variant for row in rows if row.method == "ssl-cil-random"][::2] == ["windows=False", ""]
+    refused = tyto("bench", "quick", *TINY, "--cache", tmp_path / "cut").error
+    assert "has frames in 2 parts, not 1" in refused
+
+
 def test_without_a_report_it_says_how_to_make_one(tyto: Tyto, tmp_path: Path, cache: Path) -> None:
     ran = tyto(
         "bench", "quick", *TINY, "--seeds", "2,3", "--methods", "srp-phat", "--cache", cache, "-o", tmp_path,
@@ -114,7 +127,11 @@ def test_a_cache_of_other_data_is_refused(tyto: Tyto, tmp_path: Path, cache: Pat
     assert BenchData.load(cache).name == "simulated:quick"
     error = tyto("bench", "quick", *TINY, "--data", "simulated:twin", "--cache", cache).error
     assert "holds simulated:quick, not simulated:twin" in error
-    for change, why in (("bands=[[500,4000]]", "has the bands"), ("noises=['fan']", "lacks the noise 'fan")):
+    for change, why in (
+        ("bands=[[500,4000]]", "has the bands"),
+        ("parts=2", "has frames in 1 parts, not 2"),
+        ("noises=['fan']", "lacks the noise 'fan"),
+    ):
         assert why in tyto("bench", "quick", *TINY, "--set", change, "--cache", cache).error
     broken = tmp_path / "broken"
     broken.write_bytes(b"hello")
@@ -132,6 +149,8 @@ def test_a_cache_of_other_data_is_refused(tyto: Tyto, tmp_path: Path, cache: Pat
         (["quick", "--seeds", "-1"], "seeds must be whole numbers from 0"),
         (["quick", "--set", "seeds"], "a change is KEY=VALUE"),
         (["quick", "--set", "n_phases=0"], "n_phases must be from 1 to 360; got 0"),
+        (["quick", "--set", "parts=0"], "parts must be a whole number from 1; got 0"),
+        (["quick", "--set", "parts=5000"], "these frames have no such GCC-PHAT"),
         (["quick", "--set", "spead=3"], "unknown key 'spead'"),
         (["quick", "--size", "0"], "size must be a positive factor; got 0"),
         (["quick", "--size", "-2"], "size must be a positive factor; got -2"),

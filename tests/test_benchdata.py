@@ -167,6 +167,26 @@ def test_size_seed_bands_and_array_of_a_simulation(presets: dict[str, Preset]) -
     assert other.n_inputs != small.n_inputs
 
 
+def test_windows_of_simulated_and_recorded_frames(presets: dict[str, Preset], folder: Path) -> None:
+    presets["tiny"] = replace(TINY, parts=tuple(part for part in TINY.parts if part.name != "human"))
+    plain, cut = (load_benchdata("simulated:tiny", bands=BAND, size=0.1, parts=n) for n in (1, 2))
+    assert cut.gcc == GccPhat.for_array(PEPPER, 8192, BAND, parts=2)
+    assert_sound(cut, 4 * 306)  # the whole frame and three windows
+    assert_same(cut.whole, plain)
+    assert_same(plain.whole, plain)
+    recorded = load_benchdata(str(folder), bands=BAND, parts=2)
+    assert recorded.gcc == cut.gcc
+    assert_sound(recorded, 4 * 306)
+
+
+def test_features_that_no_frame_has(folder: Path) -> None:
+    for where in ("simulated:quick", str(folder)):
+        with pytest.raises(DataError, match=r"no such GCC-PHAT.* change bands or parts"):
+            load_benchdata(where, bands=BAND, parts=3000)
+        with pytest.raises(DataError, match="holds no frequency"):
+            load_benchdata(where, bands=(100.0, 100.1))
+
+
 # ---- recorded ----
 
 
@@ -298,9 +318,9 @@ def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- the file ----
 
 
-def small(valid: bool = True, bands: Any = BAND) -> BenchData:
+def small(valid: bool = True, bands: Any = BAND, parts: int = 1) -> BenchData:
     rng = np.random.default_rng(0)
-    gcc = GccPhat.for_array(PEPPER, 8192, bands)
+    gcc = GccPhat.for_array(PEPPER, 8192, bands, parts=parts)
 
     def frames(n: int) -> Frames:
         azimuth = rng.uniform(0, 360, (n, 2))
@@ -318,16 +338,34 @@ def small(valid: bool = True, bands: Any = BAND) -> BenchData:
         small(),
         small(valid=False),
         small(bands=((0.0, np.inf), (500.0, 4000.0))),
+        small(parts=3),
+        small(parts=3).whole,
         replace(small(), array=None, gcc=None),
         replace(small(), tests={}),
     ],
-    ids=["whole", "no validation", "two bands", "no array", "no tests"],
+    ids=["whole", "no validation", "two bands", "windows", "without them", "no array", "no tests"],
 )
 def test_a_round_trip_gives_the_same_bits(tmp_path: Path, data: BenchData) -> None:
     data.save(tmp_path / "data.safetensors")
     found = BenchData.load(tmp_path / "data.safetensors")
     assert list(tmp_path.iterdir()) == [tmp_path / "data.safetensors"]
     assert_same(found, data)
+
+
+def test_whole_frames_are_views_of_the_features() -> None:
+    data = small(bands=(BAND, (500.0, 4000.0)), parts=2)
+    whole = data.whole
+    assert whole.gcc == GccPhat.for_array(PEPPER, 8192, (BAND, (500.0, 4000.0)))
+    assert whole.n_inputs == 2 * 306
+    for part, first in zip(sets(data), sets(whole), strict=True):
+        assert np.shares_memory(part.X, first.X)
+        np.testing.assert_array_equal(first.X, part.X[:, : 2 * 306])
+        assert first.azimuth is part.azimuth
+        assert first.place is part.place
+    assert small(valid=False, parts=2).whole.valid is None
+    for unknown in (replace(data, gcc=None), replace(data, gcc=whole.gcc)):
+        with pytest.raises(DataError, match="which features of simulated:tiny are of whole frames"):
+            _ = unknown.whole
 
 
 def recipe(**changes: Any) -> Callable[[dict[str, Any], dict[str, Any]], None]:

@@ -31,6 +31,7 @@ from tytoalba.results import load_results
 
 TASK = toy_task()
 WHITE = "white -10 dB"
+GRADIENT = ("mlp-gcc", "joint", "fine-tune", "lwf", "ss-il", "icarl")
 SMALL = {
     "tyto": {"n_features": 50},
     "ssl-cil": {"n_features": 50, "width": 8, "epochs": 1},
@@ -105,8 +106,36 @@ def test_every_shipped_option_is_one_of_its_method(name: str) -> None:
     for method, chosen in options:
         taken = inspect.signature(METHODS[method]).parameters
         small = {key: 20 for key in ("n_features", "n_centres") if key in taken}  # these take memory at once
-        METHODS[method](TASK, **{**chosen, **small})
+        METHODS[method](TASK, **{k: v for k, v in {**chosen, **small}.items() if k != "windows"})
         assert not {"n_features", "n_centres"} & chosen.keys() - taken.keys()
+
+
+def test_what_is_shown_of_frames_that_have_windows() -> None:
+    learner = load_config("learner")
+    shown = [(job.method, job.variant) for job in learner.jobs() if job.seed == 0]
+    assert learner.parts == 4
+    assert shown == [
+        ("srp-phat", ""), ("joint", "windows=False"), ("joint", "windows=False, views=2"),
+        ("icarl", "windows=False"), ("tyto", "learns=False, answers=anywhere"), ("tyto", ""),
+    ]  # fmt: skip
+    with_windows = [name for name in shipped_configs() if load_config(name).parts > 1]
+    assert with_windows == ["ablation", "generalised", "learner", "looks"]
+    for name in ("ablation", "generalised", "learner"):  # elsewhere the paper's network hears whole frames
+        jobs = load_config(name).jobs()
+        paper = [job for job in jobs if job.method in GRADIENT and "network" not in job.options]
+        assert paper
+        assert not any(job.options.get("windows", True) for job in paper)
+
+
+def test_what_windows_give_is_compared_with_the_learner() -> None:
+    learner, looks = load_config("learner"), load_config("looks")
+    assert [(job.method, job.variant, job.seed) for job in looks.jobs()] == [
+        ("joint", "", 0),
+        ("icarl", "", 0),
+    ]
+    for name in ("data", "bands", "parts", "context", "judged_on", "scaling", "orders"):
+        assert getattr(looks, name) == getattr(learner, name), name
+    assert looks.options == {method: learner.options[method] for method in looks.methods}
 
 
 def written(folder: Path, text: str) -> str:
@@ -155,6 +184,11 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ("bands = [[8000, 100]]", "bands must be each"),
         ("bands = [8000]", "mine.toml: "),
         ("bands = [[1, 2, 3]]", "mine.toml: "),
+        ("parts = 0", "parts must be a whole number from 1; got 0"),
+        ("parts = 2.0", "parts must be a whole number"),
+        ("parts = true", "parts must be a whole number"),
+        ("[options.tyto]\nwindows = 0", "the option windows must be true or false; got 0"),
+        ('[variants]\ntyto = [{windows = "no"}]', "windows must be true or false; got 'no'"),
         ("overlap = 1", "overlap must be"),
         ('overlap = "much"', "mine.toml: "),
         ("imbalance = 0.5", "imbalance must be at least 1"),
@@ -339,6 +373,19 @@ def test_another_benchmark_is_not_mixed_in(tmp_path: Path, config: Config, data:
         run(config, data, output)
     assert output.read_bytes() == before
     assert len(run(toy_config(), toy_data(), output)["rows"]) == 2 * len(document["rows"])
+
+
+def test_a_result_of_before_there_were_windows_goes_on_without_them(tmp_path: Path) -> None:
+    output = tmp_path / "toy.json"
+    config = toy_config(methods=("srp-phat",))
+    document = run(config, toy_data(), output)
+    assert document["config"].pop("parts") == 1
+    output.write_text(json.dumps(document))
+    assert load_results(output).rows
+    assert len(run(replace(config, seeds=(0, 1)), toy_data(), output)["rows"]) == 2 * len(document["rows"])
+    output.write_text(json.dumps(document))
+    with pytest.raises(TytoError, match="holds another benchmark"):
+        run(replace(config, parts=2), toy_data(), output)
 
 
 @pytest.mark.parametrize(
@@ -540,6 +587,108 @@ def test_what_a_method_is_taught(monkeypatch: pytest.MonkeyPatch) -> None:
     taught = np.concatenate([np.isfinite(lesson.azimuth).sum(axis=1) for lesson in lessons])
     assert (taught == 1).all()
     assert len(taught) == (np.isfinite(data.train.azimuth).sum(axis=1) == 1).sum()
+
+
+def windowed_data() -> BenchData:
+    """The toy's frames, each with three windows that hold nothing good."""
+    assert TASK.gcc is not None
+    data, rng = toy_data(), np.random.default_rng(0)
+
+    def cut(known: Frames) -> Frames:
+        return replace(known, X=np.hstack([known.X, rng.standard_normal((len(known), 90), np.float32)]))
+
+    tests = {key: cut(known) for key, known in data.tests.items()}
+    gcc = replace(TASK.gcc, parts=2)
+    return replace(data, train=cut(data.train), valid=cut(data.valid), tests=tests, gcc=gcc)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("windows", [True, False])
+def test_windows_are_shown_unless_they_shall_not(monkeypatch: pytest.MonkeyPatch, windows: bool) -> None:
+    lessons: list[Phase] = []
+    asked: list[NDArray[np.float32]] = []
+
+    class Pupil(Compass):
+        def learn(self, phase: Phase) -> None:
+            assert self.task.gcc == (data.gcc if windows else TASK.gcc)
+            super().learn(phase)
+            assert phase.X.flags.c_contiguous
+            lessons.append(phase)
+
+        def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+            asked.append(X)
+            return super().posterior(X)
+
+    class Reader(Pupil):
+        sees_everything: ClassVar[bool] = True
+
+    monkeypatch.setitem(METHODS, "pupil", Pupil)
+    monkeypatch.setitem(METHODS, "reader", Reader)
+    data = windowed_data()
+    n = data.n_inputs if windows else TASK.n_inputs
+    config = Config("toy", methods=("pupil", "reader"), n_phases=3, parts=2)
+    config = replace(config, variants={name: [{"windows": windows, "drift": 1.0}] for name in config.methods})
+    for row in one_job(config, data):
+        assert row["variant"] == f"windows={windows}, drift=1.0"
+        assert row["options"] == {"windows": windows, "drift": 1.0}
+    expected = split(data.train.X[:, :n], data.train.azimuth, groups(3))
+    for lesson, phase in zip(lessons, expected, strict=True):
+        np.testing.assert_array_equal(lesson.X, phase.X)
+        np.testing.assert_array_equal(lesson.azimuth, phase.azimuth)
+    assert {X.shape[1] for X in asked} == {n}
+    lessons.clear()
+    one_job(config, data, 1)
+    np.testing.assert_array_equal(lessons[0].X, data.train.X[:, :n])
+
+
+def test_whole_frames_of_frames_with_windows_are_those_without_any() -> None:
+    config = toy_config(methods=("srp-phat", "icarl"), parts=2)
+    blind = replace(config, options={k: {**SMALL.get(k, {}), "windows": False} for k in config.methods})
+    for number in (0, 1):
+        got, want = (
+            [row["acc"] for row in one_job(*chosen, number)]
+            for chosen in ((blind, windowed_data()), (config, toy_data()))
+        )
+        assert got == want
+    assert [row["acc"] for row in one_job(config, windowed_data(), 1)] != want
+
+
+@pytest.mark.usefixtures("compass")
+def test_whole_frames_of_features_that_nobody_knows() -> None:
+    config = Config("toy", methods=("compass",), n_phases=2, options={"compass": {"windows": False}})
+    with pytest.raises(TytoError, match=r"which features of toy .* leave out the option windows"):
+        one_job(config, compass_data())
+
+
+def test_the_device_is_awake_before_anything_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+
+    class Pupil(Compass):
+        def learn(self, phase: Phase) -> None:
+            super().learn(phase)
+            events.append("learn")
+
+    monkeypatch.setitem(METHODS, "pupil", Pupil)
+    monkeypatch.setattr(experiment, "_awake", events.append)
+    one_job(Config("toy", methods=("pupil",), n_phases=2), compass_data())
+    assert events == ["cpu", "learn", "learn"]
+
+
+def test_what_wakes_a_gpu_can_be_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As far as a CPU can tell."""
+    import torch
+
+    eye, devices = torch.eye, []
+
+    def here(n: int, *, dtype: torch.dtype, device: str) -> torch.Tensor:
+        devices.append(device)
+        return eye(n, dtype=dtype)
+
+    monkeypatch.setattr(torch, "eye", here)
+    monkeypatch.setattr(torch.cuda, "synchronize", devices.append)
+    experiment._awake("cpu")
+    assert devices == []
+    experiment._awake("cuda:1")
+    assert devices == ["cuda:1", "cuda:1"]
 
 
 @pytest.mark.usefixtures("compass")

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from tytoalba.data import open_dataset, simulated
-from tytoalba.data.features import FeatureSet, extract, simulate_features
+from tytoalba.data.features import FeatureSet, describe, extract, read_description, simulate_features
 from tytoalba.data.folder import open_folder
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulated import TWIN, Simulation, as_recording
@@ -182,15 +182,29 @@ def test_labels_beyond_the_sound_are_refused_and_none_are_fine() -> None:
     with pytest.raises(DataError, match="'r' has 2729 samples, but frame 0 is labelled"):
         extract([beyond])
     none = replace(beyond, frame_ids=np.array([], np.intp), azimuth=np.empty((0, 2)))
-    empty = extract([none])
-    assert len(empty) == 0
-    assert empty.flat.shape == (0, empty.gcc.n_features)
+    for parts in (1, 4):
+        empty = extract([none], GccPhat.for_array(array, 2730, BANDS, parts=parts))
+        assert len(empty) == 0
+        assert empty.flat.shape == (0, empty.gcc.n_features)
 
 
+@pytest.mark.parametrize("parts", [1, 2, 4])
+@pytest.mark.parametrize("bands", [(0.0, np.inf), ((100.0, 1000.0),), BANDS])
+def test_a_description_says_it_all(bands: Any, parts: int) -> None:
+    array = load_array("respeaker-usb-4")
+    gcc = GccPhat.for_array(array, 1024, bands, max_lag=7, parts=parts)
+    told = json.loads(json.dumps(describe(gcc)))
+    assert told["parts"] == parts
+    assert read_description(told, array) == gcc
+    del told["parts"]  # as it was told before there were windows
+    assert read_description(told, array) == gcc.whole
+
+
+@pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize("bands", [(0.0, np.inf), (100.0, 8000.0), ((100.0, 1000.0),), BANDS])
-def test_what_is_saved_is_loaded(tmp_path: Path, bands: Any) -> None:
+def test_what_is_saved_is_loaded(tmp_path: Path, bands: Any, parts: int) -> None:
     array = replace(load_array("respeaker-usb-4"), yaw=12.5, name='odd "name"')
-    gcc = GccPhat.for_array(array, array.frame_length, bands, max_lag=7)
+    gcc = GccPhat.for_array(array, array.frame_length, bands, max_lag=7, parts=parts)
     tiny = replace(SMALL, parts=(replace(SMALL.parts[0], n_recordings=2),), seconds=0.5)
     made = simulate_features(Simulation(tiny, array, SyntheticVoices()), "train", gcc)
     made.save(tmp_path / "made.safetensors")
@@ -198,6 +212,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, bands: Any) -> None:
     assert_same(again, made)
     assert again.array == array
     assert again.gcc == gcc
+    assert again.flat.shape == (len(made), gcc.n_features)
     assert again.X.shape[1:] == gcc(np.zeros((1, 4, 2730), np.float32)).shape[1:]
     assert [path.name for path in tmp_path.iterdir()] == ["made.safetensors"]
 
@@ -265,6 +280,12 @@ def rewritten(saved: Path, to: Path, **changes: Any) -> Path:
     return to
 
 
+def test_files_from_before_there_were_windows_are_read(tmp_path: Path, saved: Path) -> None:
+    old = FeatureSet.load(rewritten(saved, tmp_path / "old", parts=None))
+    assert old.gcc.parts == 1
+    assert_same(old, FeatureSet.load(saved))
+
+
 def test_files_of_others_are_refused(tmp_path: Path, saved: Path) -> None:
     other = tmp_path / "other.safetensors"
     with pytest.raises(DataError, match="no such file"):
@@ -299,6 +320,10 @@ def test_files_of_others_are_refused(tmp_path: Path, saved: Path) -> None:
         {"n_samples": -1},
         {"max_lag": 24},
         {"max_lag": 10**9},
+        {"parts": 0},
+        {"parts": 2},  # as many values are not there
+        {"parts": 10**9},
+        {"parts": "two"},
         {"names": None},
         {"names": 7},
         {"names": []},

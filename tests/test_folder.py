@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tytoalba.data import open_dataset
 from tytoalba.data.folder import open_folder, write_array, write_recording
-from tytoalba.errors import ArrayError, AudioError, DataError
+from tytoalba.errors import ArrayError, AudioError, DataError, WrongKeyError
 from tytoalba.geometry import load_array
 from tytoalba.soundfiles import write_audio
 
@@ -224,12 +224,13 @@ table = st.one_of(
 @given(content=table)
 @example(content=b'frame,azimuth\n"1\n')
 @example(content=b"frame,azimuth\n1,\0")
+@example(content=b"-----BEGIN AGE ENCRYPTED FILE-----")
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_table_is_read_or_refused(root: Path, content: bytes) -> None:
     (root / "test" / "hall.csv").write_bytes(content)
     try:
         (recording,) = open_folder(root, ["test"])
-    except DataError:
+    except (DataError, WrongKeyError):  # the second where it calls itself sealed
         return
     assert (recording.frame_ids >= 0).all()
     assert len(recording.frame_ids) == len(set(recording.frame_ids.tolist())) == len(recording.azimuth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -370,6 +371,16 @@ def test_frames_that_are_no_real_numbers_are_refused(dtype: Any) -> None:
         ({"bands": (1.0, 2.0, 3.0)}, "unpack"),
         ({"bands": (9000.0, 10000.0)}, r"9000-10000 Hz holds no frequency .*\(Nyquist 8000 Hz\)"),
         ({"bands": ((100.0, 400.0), (70.0, 80.0))}, "70-80 Hz holds no frequency"),
+        ({"parts": 0}, "parts must be at least 1, got 0"),
+        ({"parts": -2}, "parts must be at least 1, got -2"),
+        ({"parts": 2}, "max_lag must be below half of 128 samples, got 127"),
+        ({"parts": 2, "max_lag": 64}, "max_lag must be below half of 128 samples, got 64"),
+        (
+            {"parts": 4, "max_lag": 20, "bands": (300.0, 450.0)},
+            "300-450 Hz holds no frequency of a 64-sample",
+        ),
+        ({"parts": 200, "max_lag": 0}, "n_samples must be at least 2"),
+        ({"parts": 257, "max_lag": 0}, "n_samples must be at least 2"),
     ],
 )
 def test_senseless_settings_are_refused(change: dict[str, Any], why: str) -> None:
@@ -377,6 +388,127 @@ def test_senseless_settings_are_refused(change: dict[str, Any], why: str) -> Non
     GccPhat(**fit)
     with pytest.raises(ValueError, match=why):
         GccPhat(**{**fit, **change})
+
+
+# ------------------------------------------------------------------------------------------- windows
+
+SEVERAL: tuple[Band, ...] = ((100.0, 2000.0), (2000.0, math.inf))
+LOOKS = pytest.mark.parametrize("bands", [FULL_BAND, SPEECH_BAND, (SPEECH_BAND,), SEVERAL])
+
+
+def by_looks(gcc: GccPhat, values: Any) -> Any:
+    """(n_frames, 1 + n_windows, n_bands, n_pairs, n_lags): the whole frame, then its windows."""
+    shape = 1 + gcc.n_windows, len(gcc.band_list), len(gcc.pairs), gcc.n_lags
+    return values.reshape(len(values), *shape)
+
+
+@LOOKS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n_samples", "parts"), [(512, 2), (1030, 4), (601, 3)])
+def test_windows_are_what_they_are_alone_to_the_bit(
+    n_samples: int, parts: int, dtype: Any, bands: Any
+) -> None:
+    gcc = GccPhat.for_array(PEPPER, n_samples, bands, parts=parts)
+    n = n_samples // parts
+    assert gcc.whole == GccPhat.for_array(PEPPER, n_samples, bands)
+    assert gcc.window == GccPhat.for_array(PEPPER, n, bands)
+    assert (gcc.n_windows, gcc.n_looks) == (2 * parts - 1, 2 * parts * len(gcc.band_list))
+    frames = noise(5, 4, n_samples, dtype)
+    values = gcc(frames)
+    assert values.shape == (5, gcc.n_looks, 6, 51)
+    assert values.dtype == dtype
+    assert values[0].size == gcc.n_features
+    whole, *windows = np.moveaxis(by_looks(gcc, values), 1, 0)
+    assert whole.tobytes() == gcc.whole(frames).tobytes()
+    assert len(windows) == 2 * parts - 1
+    for k, window in enumerate(windows):
+        start = k * n // 2  # each half a window after the last
+        assert start + n <= n_samples
+        assert window.tobytes() == gcc.window(frames[..., start : start + n]).tobytes()
+    assert start + n > n_samples - parts  # the last ends where the frame does
+
+
+def test_one_part_is_the_whole_frame() -> None:
+    frames = noise(2, 4, 512)
+    gcc = GccPhat.for_array(PEPPER, 512, SEVERAL, parts=1)
+    assert gcc == gcc.whole == GccPhat.for_array(PEPPER, 512, SEVERAL)
+    assert (gcc.n_windows, gcc.n_looks) == (0, 2)
+    assert gcc(frames).shape == (2, 2, 6, 51)
+
+
+@LOOKS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_windows_do_not_know_their_batch_to_the_bit(dtype: Any, bands: Any) -> None:
+    frames = noise(19, 4, 600, dtype)
+    gcc = GccPhat.for_array(PEPPER, 600, bands, parts=4)
+    together = gcc(frames)
+    for size in (1, 2, 8, 17):
+        parts = [gcc(frames[first : first + size]) for first in range(0, 19, size)]
+        assert np.concatenate(parts).tobytes() == together.tobytes(), size
+    order = np.random.default_rng(1).permutation(19)
+    assert gcc(frames[order]).tobytes() == together[order].tobytes()
+    assert gcc(np.asfortranarray(frames)).tobytes() == together.tobytes()
+
+
+@LOOKS
+def test_windows_of_torch_are_the_same_but_for_rounding(bands: Any) -> None:
+    gcc = GccPhat.for_array(PEPPER, 600, bands, parts=4)
+    for dtype, tolerance in ((np.float32, 1e-5), (np.float64, 1e-10)):
+        frames = noise(3, 4, 600, dtype)
+        frames[1] = 0
+        tensor = torch.from_numpy(frames)
+        values = gcc(tensor)
+        assert isinstance(values, torch.Tensor)
+        assert values.dtype == tensor.dtype
+        assert not values[1].any()
+        np.testing.assert_allclose(values.numpy(), gcc(frames), rtol=0, atol=tolerance)
+
+
+@LOOKS
+def test_no_frames_have_no_windows(bands: Any) -> None:
+    gcc = GccPhat.for_array(PEPPER, 600, bands, parts=4)
+    kinds: list[Any] = [np.zeros, torch.zeros]
+    for zeros in kinds:
+        assert tuple(gcc(zeros((0, 4, 600))).shape) == (0, gcc.n_looks, 6, 51)
+
+
+def test_who_talks_in_part_of_a_frame_is_heard_in_that_window() -> None:
+    rng = np.random.default_rng(0)
+    sound = rng.standard_normal(1024 + 16)
+    first, last = (np.stack([sound[8:1032], sound[8 - lag : 1032 - lag]]) for lag in (3, -5))
+    frame = np.concatenate([first[:, :512], last[:, 512:]], axis=1)[None]
+    gcc = GccPhat(((0, 1),), 1024, 16000, 8, parts=4)
+    found = gcc(frame)[0, 1:, 0].argmax(axis=1) - 8
+    assert found[:3].tolist() == [3, 3, 3]  # samples 0-256, 128-384, 256-512
+    assert found[4:].tolist() == [-5, -5, -5]
+
+
+@pytest.mark.parametrize("place", [5, 300, 599])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_damaged_frame_is_refused_with_windows_too(value: float, place: int) -> None:
+    gcc = GccPhat.for_array(PEPPER, 600, parts=4)
+    frames = noise(3, 4, 600)
+    frames[1, 2, place] = value
+    with pytest.raises(AudioError, match="NaN or infinite"):
+        gcc(frames)
+    with pytest.raises(AudioError, match="NaN or infinite"):
+        gcc(torch.from_numpy(frames))
+
+
+def test_windows_are_cut_from_frames_of_the_right_shape_only() -> None:
+    gcc = GccPhat.for_array(PEPPER, 600, parts=4)
+    for shape in ((4, 600), (2, 3, 600), (2, 4, 150), (2, 4, 599)):
+        with pytest.raises(AudioError, match="at least 4 microphones, 600 samples"):
+            gcc(np.zeros(shape))
+        with pytest.raises(AudioError, match="at least 4 microphones, 600 samples"):
+            gcc(torch.zeros(shape))
+
+
+def test_windows_may_be_as_short_as_their_lags_allow() -> None:
+    long = GccPhat.for_array(PEPPER, 600, parts=11)  # 54 samples: lags up to 26
+    assert long.max_lag == 25
+    with pytest.raises(ValueError, match="max_lag must be below half of 50 samples, got 25"):
+        replace(long, parts=12)
 
 
 # ------------------------------------------------------------------------------------------- min-max

@@ -443,16 +443,21 @@ def test_options_that_make_no_sense_are_refused(cls: Any, option: str) -> None:
         cls(TASK, **{option: -1})
 
 
+def heard(gcc: GccPhat, azimuth: NDArray[np.float64], seed: int = 0) -> NDArray[np.float32]:
+    """GCC-PHAT of noise that Pepper hears from azimuths (n_frames, 1), without a room."""
+    array = load_array("pepper")
+    noise = np.random.default_rng(seed).standard_normal((len(azimuth), 1, gcc.n_samples))
+    hertz = np.fft.rfftfreq(gcc.n_samples, 1 / array.sample_rate)
+    arrival = np.stack([array.arrival_times(float(a)) for a in azimuth[:, 0]])  # (F, M)
+    sound = np.fft.irfft(np.fft.rfft(noise) * np.exp(-2j * np.pi * hertz * arrival[..., None]))
+    return gcc(sound).reshape(len(azimuth), -1).astype(np.float32)
+
+
 def test_joint_knows_the_mirrored_place_where_it_looks_from_both_sides() -> None:
     array = load_array("pepper")
     gcc = GccPhat.for_array(array, 512)
-    rng = np.random.default_rng(0)
-    azimuth = rng.uniform(20, 160, (200, 1))
-    noise = rng.standard_normal((200, 1, 512))
-    hertz = np.fft.rfftfreq(512, 1 / array.sample_rate)
-    arrival = np.stack([array.arrival_times(float(a)) for a in azimuth[:, 0]])  # (F, M)
-    heard = np.fft.irfft(np.fft.rfft(noise) * np.exp(-2j * np.pi * hertz * arrival[..., None]))
-    X = gcc(heard).reshape(200, -1).astype(np.float32)
+    azimuth = np.random.default_rng(0).uniform(20, 160, (200, 1))
+    X = heard(gcc, azimuth)
     task = Task(gcc.n_features, array=array, gcc=gcc)
     mirror = symmetries(array)[1]
     lesson = Phase(X, azimuth, np.arange(360))
@@ -465,3 +470,69 @@ def test_joint_knows_the_mirrored_place_where_it_looks_from_both_sides() -> None
     assert errors[1] < 10 < errors[0]
     with pytest.raises(TytoError, match="views"):
         Joint(task, views=0)
+
+
+# ---- the steered network ----
+
+
+def pepper_task(parts: int = 1, **changes: Any) -> Task:
+    array = load_array("pepper")
+    gcc = GccPhat.for_array(array, 512, parts=parts)
+    return replace(Task(gcc.n_features, seed=3, array=array, gcc=gcc), **changes)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_steered_network_learns_and_can_be_restored(parts: int) -> None:
+    task = pepper_task(parts)
+    assert task.gcc is not None
+    azimuth = np.random.default_rng(1).uniform(0, 360, (120, 1))
+    X = heard(task.gcc, azimuth)
+    stream = split(X, azimuth, groups(2))
+    options: dict[str, Any] = {"network": "steered", "width": 8, "epochs": 10, "batch": 16, "lr": 1e-2}
+    joint = taught(Joint(task, **options), stream)
+    unseen = np.arange(5.0, 360.0, 10.0)[:, None]
+    questions = heard(task.gcc, unseen, seed=2)
+    found = joint.posterior(questions)
+    assert np.median(distance(decode(found), unseen[:, 0])) < 5
+    memory = joint.memory()
+    assert not [name for name in memory if "matrix" in name]  # the array says what these are
+    assert (len(memory["X"]), int(memory["n_phases"])) == (120, 2)
+    again = Joint(task, **{**options, "epochs": 0})
+    again.restore(memory)
+    np.testing.assert_array_equal(again.posterior(questions), found)
+    assert not np.array_equal(
+        taught(Joint(task, **{**options, "epochs": 0}), stream).posterior(questions), found
+    )
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_contract_of_the_steered_network(check: Any) -> None:
+    from tytoalba.methods.contract import toy_task
+
+    check(lambda task: Joint(task, network="steered", views=2, width=4, epochs=1, batch=64), toy_task())
+
+
+def test_the_steered_network_takes_features_as_they_are() -> None:
+    task = pepper_task()
+    assert task.gcc is not None
+    X = heard(task.gcc, np.linspace(0, 350, 8)[:, None])
+    np.testing.assert_array_equal(Joint(task, network="steered").inputs(X).numpy(), X)
+    np.testing.assert_array_equal(Joint(task).inputs(X).numpy(), task.scale(X))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"array": None}, "needs to know the array"),
+        ({"gcc": None}, "needs to know the array and its GCC-PHAT.*'mlp'"),
+        ({"n_inputs": 40}, "306 values a frame, the task 40"),
+        ({"n_directions": 72}, "scores 360 directions, the task has 72"),
+    ],
+)
+def test_tasks_that_the_steered_network_cannot_do(changes: dict[str, Any], message: str) -> None:
+    task = pepper_task(**changes)
+    with pytest.raises(TytoError, match=message):
+        Joint(task, network="steered")
+    Joint(task)
+    with pytest.raises(TytoError, match="network must be one of mlp, steered, got 'deep'"):
+        Joint(task, network="deep")  # type: ignore[arg-type]

@@ -21,13 +21,14 @@ from threadpoolctl import threadpool_limits
 
 from owls import ARRAY, closed, opened, plane_wave, prior
 from tytoalba import Localizer
-from tytoalba.angles import distance, refine
+from tytoalba.angles import distance, encode, refine
 from tytoalba.data.recording import Recording
 from tytoalba.errors import FileError, TytoError
 from tytoalba.geometry import load_array
+from tytoalba.localizer import SOURCE
 from tytoalba.locating import Located
 from tytoalba.methods.tyto import Lesson
-from tytoalba.opinions import Opinion
+from tytoalba.opinions import Opinion, count_sources
 from tytoalba.report import plot_evidence
 from tytoalba.state import DEFAULTS
 
@@ -108,6 +109,18 @@ def test_one_two_or_as_many_as_there_are(fresh: Localizer, places: tuple[float, 
         assert len(f.confidence) == f.n_sources
         for place in places:
             assert min(distance(a, place) for a in f.azimuth) < 6
+
+
+def test_what_srp_phat_says_is_added_where_the_prior_wants_it() -> None:
+    blends = prior().constants["blends"]
+    heavy = {n: blend | {"weight": 100.0, "margin": 1.0} for n, blend in blends.items()}
+    owl = new(prior=replace(prior(), constants=prior().constants | {"blends": heavy}))
+    maps, srp = encode([[50.0]]), 0.1 * encode([[222.0]])  # the louder one after it was weighed
+    for n_sources in (1, 2):
+        found = owl._opinion(maps, srp, n_sources)
+        assert np.nanmin(distance(found.azimuth, 222.0)) < 1, n_sources
+    counted = count_sources(maps, owl.model.prior.counting(), max_sources=2, threshold=SOURCE)
+    np.testing.assert_array_equal(owl._opinion(maps, srp, "auto").azimuth, counted.azimuth)
 
 
 def test_silence_has_no_direction(fresh: Localizer) -> None:

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tytoalba.errors import TytoError
 from tytoalba.methods import METHODS, Memory, Method, Task
+from tytoalba.methods.checks import checked_features
 from tytoalba.methods.contract import (
     CHECKS,
     ContractError,
@@ -214,3 +216,54 @@ def test_a_method_of_ones_own_task() -> None:
         return Tyto(task, n_features=10)
 
     check_method(factory, Task(n_inputs=12, seed=3, scaling="min-max", n_directions=72))
+
+
+# ---- features: what is refused, and how they are scaled ----
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_one_value_that_is_not_finite_is_found(bad: float, dtype: Any) -> None:
+    for place in ((0, 0), (99, 2)):
+        X = np.ones((100, 3), dtype)
+        X[place] = bad
+        with pytest.raises(TytoError, match="NaN or infinity"):
+            checked_features(Task(3), X)
+    X[0, 0] = -X[99, 2]  # infinities that cancel
+    with pytest.raises(TytoError, match="NaN or infinity"):
+        checked_features(Task(3), X)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.full((4, 3), 3e38, np.float32),
+        np.array([[3e38] * 3, [-3e38] * 3], np.float32),
+        np.full((2, 3), 6e4, np.float16),
+        np.full((3, 3), np.iinfo(np.int64).max),
+        np.arange(6, dtype=np.uint8).reshape(2, 3),
+        np.empty((0, 3)),
+    ],
+)
+def test_large_values_whole_numbers_and_nothing_are_finite(X: NDArray[Any]) -> None:
+    checked = checked_features(Task(3), X)
+    assert checked.dtype == np.float32
+    np.testing.assert_array_equal(checked, X.astype(np.float32))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [0, 1, 4, 5, 9, 33])
+def test_scaling_in_blocks_is_scaling_at_once(monkeypatch: pytest.MonkeyPatch, n: int, order: Any) -> None:
+    monkeypatch.setattr("tytoalba.methods.method.BLOCK", 4)
+    X = np.random.default_rng(n).standard_normal((n, 700)).astype(np.float32) * 3 + 5
+    X[n // 2 : n // 2 + 1] = 7.0  # a frame without spread
+    X = np.asarray(X, order=order)
+    given = X.copy()
+    centred = X - X.mean(axis=1, keepdims=True)
+    spread = np.sqrt(np.mean(centred**2, axis=1, keepdims=True))
+    expected = centred / np.where(spread > 0, spread, 1.0)
+    scaled = Task(700).scale(X)
+    assert scaled.dtype == np.float32
+    assert scaled.flags.c_contiguous == X.flags.c_contiguous
+    np.testing.assert_array_equal(scaled, expected)
+    np.testing.assert_array_equal(X, given)

@@ -281,6 +281,11 @@ def test_only_states_and_models_are_signed_and_all_or_none(tyto: Tyto) -> None:
 # ---- models ----
 
 
+def megabytes(name: str) -> str:
+    """Most of it is the prior, whose size is not ours to say."""
+    return f"{Path(name).stat().st_size / 1e6:.1f}"
+
+
 def test_an_export_waits_for_enough_frames_or_force(tyto: Tyto, folder: Path) -> None:
     refusal = tyto("export", "k.tyto", "m.model").error
     assert "not released: 4 frames are fewer than 20 for each of the 40 features" in refusal
@@ -288,7 +293,7 @@ def test_an_export_waits_for_enough_frames_or_force(tyto: Tyto, folder: Path) ->
     assert not Path("m.model").exists()
     ran = tyto("export", "k.tyto", "m.model", "--force")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "m.model: 0.3 MB, signed: m.model.sig\n"
+    assert ran.err == f"m.model: {megabytes('m.model')} MB, signed: m.model.sig\n"
     assert "released against" in Path("m.model.sig").read_text()
     told = informed(tyto, "m.model")
     assert (told["kind"], told["n_frames"]) == ("model", 4)
@@ -393,7 +398,8 @@ def test_info_tells_in_words_and_in_a_picture(tyto: Tyto, folder: Path) -> None:
     ran = tyto("info", "k.tyto", "--plot", "k.png")
     assert (ran.code, ran.err) == (0, "drawn: k.png\n")
     assert (folder / "k.png").read_bytes().startswith(b"\x89PNG")
-    assert f"k.tyto: state for {ARRAY}, 1.6 MB\n4 frames in 1 lessons, 0 of them kept; 11 of 360" in ran.out
+    assert f"k.tyto: state for {ARRAY}, {megabytes('k.tyto')} MB\n" in ran.out
+    assert "\n4 frames in 1 lessons, 0 of them kept; 11 of 360" in ran.out
     assert " 120-149 ######################################## 4\n" in ran.out
     assert "ledger: verified\n" in ran.out
     assert "learned, 4 frames" in ran.out

@@ -121,12 +121,65 @@ def test_opinions_that_do_not_fit_are_refused() -> None:
             opinions.opinion(np.zeros((1, 360)), RISING, n)
 
 
+# ------------------------------------------------------------------------------------- one map of two
+
+
 @light
-@given(seeds)
-def test_json_gives_back_every_bit(seed: int) -> None:
+@given(seeds, st.sampled_from([0.0, 0.25, 2.0]), st.sampled_from([1, 2]))
+def test_the_fallback_is_added_with_its_weight(seed: int, weight: float, n: int) -> None:
+    learned, fallback = scores_of(seed), 0.3 * scores_of(seed + 1)
+    both = Blend(RISING, RISING, weight=weight)
+    mixed = learned + weight * fallback
+    np.testing.assert_array_equal(both.mixed(learned, fallback), mixed)
+    taken = both(learned, fallback, n)
+    expected = opinions.blend(opinions.opinion(mixed, RISING, n), opinions.opinion(fallback, RISING, n))
+    np.testing.assert_array_equal(taken.azimuth, expected.azimuth)
+    np.testing.assert_array_equal(taken.probability, expected.probability)
+    np.testing.assert_array_equal(taken.learned, expected.learned)
+
+
+def test_where_one_map_does_not_tell_the_other_does() -> None:
+    front_or_back = angles.encode([[30.0, 210.0]])  # the learned one hears both alike
+    side = 0.3 * angles.encode([[45.0]], sigma=40.0)  # the other only roughly from where
+    sharp = Blend(RISING, RISING, margin=1.0, weight=1.0)
+    for turn in (0, 180):
+        taken = sharp(front_or_back, np.roll(side, turn, axis=1))
+        assert taken.learned.all()
+        assert angles.distance(taken.azimuth, 30.0 + turn).max() <= 5
+    alone = Blend(RISING, RISING, margin=1.0)
+    assert len({float(alone(front_or_back, np.roll(side, t, axis=1)).azimuth[0, 0]) for t in (0, 180)}) == 1
+
+
+def test_maps_of_lists_and_of_single_precision_are_added() -> None:
+    both = Blend(RISING, RISING, weight=0.5)
+    assert both.mixed([[1.0, 2.0]], [[4.0, 8.0]]).tolist() == [[3.0, 6.0]]
+    maps = scores_of(3).astype(np.float32)
+    assert both.mixed(maps, maps).dtype == np.float32
+    np.testing.assert_array_equal(Blend(RISING, RISING).mixed(maps, maps), maps)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 100.1, NAN, math.inf, "1", None, [0.5]])
+def test_weights_that_are_none_are_refused(wrong: Any) -> None:
+    with pytest.raises(DataError, match="weight in a blend must be a number from 0 to 100"):
+        Blend(RISING, RISING, weight=wrong)
+    with pytest.raises(DataError, match="weight in a blend"):
+        Blend.from_dict(Blend(RISING, RISING).to_dict() | {"weight": wrong})
+
+
+def test_a_document_without_a_weight_adds_nothing() -> None:
+    told = Blend(RISING, RISING, 0.3, 2.0).to_dict()
+    assert Blend.from_dict(told).weight == 2.0
+    del told["weight"]
+    assert Blend.from_dict(told) == Blend(RISING, RISING, 0.3)
+    assert Blend.from_dict(told).weight == 0.0
+
+
+@light
+@given(seeds, st.floats(0, 1), st.floats(0, 100))
+def test_json_gives_back_every_bit(seed: int, margin: float, weight: float) -> None:
     rng = np.random.default_rng(seed)
     fitted = Calibration.fit(rng.normal(size=40), rng.random(40) < 0.5)
-    both = Blend(fitted, RISING)
+    both = Blend(fitted, RISING, margin, weight)
     assert Blend.from_dict(json.loads(json.dumps(both.to_dict(), allow_nan=False))) == both
 
 

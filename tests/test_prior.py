@@ -22,16 +22,16 @@ from tytoalba.gcc import GccPhat
 from tytoalba.geometry import MicArray, load_array
 from tytoalba.prior import (
     FRAME_GRID,
-    GRID,
     TOP,
     Prior,
     PriorError,
     full_band,
     prior_gcc,
     scores,
-    steering_matrix,
+    steering_matrices,
 )
 from tytoalba.products import gaussian_labels, quantize_labels
+from tytoalba.ring import GRID
 from tytoalba.shelf import find_prior, prior_folder, same_ears, shipped_priors
 from tytoalba.srp import SrpPhat
 
@@ -67,14 +67,15 @@ def trained_like(width: int = 5, seed: int = 0) -> Any:
     from tytoalba.backbone import BatchNorm
     from tytoalba.steered import Steered
 
-    network = Steered(steering_matrix(MINE, GCC), width=width, seed=seed)
+    network = Steered(steering_matrices(MINE, GCC), width=width, seed=seed)
     chance = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, value in network.named_parameters():
             if name in ("place", "level") or name.startswith("bias"):
                 value.add_(torch.empty(value.shape).uniform_(-0.5, 0.5, generator=chance))
-        for norm in network.norms:
-            assert isinstance(norm, BatchNorm)
+        norms = [module for module in network.modules() if isinstance(module, BatchNorm)]
+        assert network.hearing in norms
+        for norm in norms:
             norm.weight.uniform_(0.5, 1.5, generator=chance)
             norm.bias.uniform_(-0.5, 0.5, generator=chance)
             norm.running_mean.uniform_(-0.5, 0.5, generator=chance)
@@ -158,8 +159,8 @@ def test_logits_of_several_blocks_are_those_of_each_frame(
 ) -> None:
     expected = np.concatenate([prior.logits(X[k : k + 1]) for k in range(len(X))])
     assert np.array_equal(prior.logits(X), expected)
-    bands = X.reshape(len(X), len(GCC.band_list), len(GCC.pairs), -1)
-    assert np.array_equal(prior.logits(bands), expected)
+    looks = X.reshape(len(X), GCC.n_looks, len(GCC.pairs), GCC.n_lags)
+    assert np.array_equal(prior.logits(looks), expected)
     monkeypatch.setattr("tytoalba.prior.BLOCK", 2)
     assert np.array_equal(prior.logits(X), expected)
     assert np.array_equal(prior.logits(torch.tensor(X)).numpy(), expected)
@@ -288,19 +289,44 @@ def test_maps_are_those_of_srp_phat_and_peak_where_a_wave_comes_from(name: str) 
 def trained_like_of(array: MicArray) -> Any:
     from tytoalba.steered import Steered
 
-    return Steered(steering_matrix(array, prior_gcc(array)), width=1).folded()
+    return Steered(steering_matrices(array, prior_gcc(array)), width=1).folded()
 
 
-def test_every_band_steers_to_where_a_wave_comes_from() -> None:
+@pytest.mark.parametrize(
+    ("name", "off", "agreed"), [("matrix", 2.0, 0.85), ("window_matrix", 3.0, 0.5)], ids=["whole", "windows"]
+)
+def test_every_band_of_every_look_steers_to_where_a_wave_comes_from(
+    name: str, off: float, agreed: float
+) -> None:
     azimuth = np.arange(0, 360, 15.0)
-    matrix = steering_matrix(MINE, GCC).reshape(len(GCC.band_list), len(GCC.pairs), GCC.n_lags, 360)
+    shape = len(GCC.band_list), len(GCC.pairs), GCC.n_lags
+    matrix = steering_matrices(MINE, GCC)[name].reshape(*shape, 360)
     assert np.array_equal(matrix * 4096, np.rint(matrix * 4096))
-    values = GCC(plane_waves(MINE, azimuth))  # (F, bands, P, L)
-    for b in range(len(GCC.band_list)):
-        each = np.einsum("fpl,pla->fpa", values[:, b], matrix[b])
-        assert distance(decode(each.sum(axis=1)), azimuth).max() <= 2.0
-        there = each[np.arange(len(azimuth)), :, azimuth.astype(int)]
-        assert there.min() > 0.85  # each pair agrees: 1 for a pure wave
+    values = GCC(plane_waves(MINE, azimuth)).reshape(len(azimuth), 1 + GCC.n_windows, *shape)
+    looks = values[:, :1] if name == "matrix" else values[:, 1:]
+    for look in looks.swapaxes(0, 1):
+        for b in range(len(GCC.band_list)):
+            each = np.einsum("fpl,pla->fpa", look[:, b], matrix[b])
+            assert distance(decode(each.sum(axis=1)), azimuth).max() <= off
+            there = each[np.arange(len(azimuth)), :, azimuth.astype(int)]
+            assert there.min() > agreed  # each pair agrees: 1 for a pure wave
+
+
+def test_priors_look_at_whole_frames_and_seven_windows() -> None:
+    assert (GCC.parts, GCC.n_windows, GCC.n_looks) == (4, 7, 8 * len(GCC.band_list))
+    assert GCC.n_features == 8 * GCC.whole.n_features
+    assert list(steering_matrices(MINE, GCC)) == ["matrix", "window_matrix"]
+    assert list(steering_matrices(MINE, GCC.whole)) == ["matrix"]
+
+
+def test_sound_and_maps_are_of_the_whole_frame_and_logits_of_windows_too(
+    prior: Prior, X: NDArray[np.float32]
+) -> None:
+    other = X.copy()
+    other[:, GCC.whole.n_features :] = np.random.default_rng(5).uniform(-1, 1, (len(X), 1)).astype(np.float32)
+    assert np.array_equal(prior.sound(other), prior.sound(X))
+    assert np.array_equal(prior.maps(other), prior.maps(X))
+    assert not np.array_equal(prior.logits(other), prior.logits(X))
 
 
 def test_bands_end_where_the_sample_rate_does() -> None:
@@ -378,8 +404,9 @@ def test_a_damaged_file_among_them_is_named(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_prior_that_was_not_calibrated_does_not_blend(prior: Prior) -> None:
-    with pytest.raises(PriorError, match="prior of mine was not calibrated"):
-        prior.blend(1)
+    for asked in (lambda: prior.blend(1), prior.counting):
+        with pytest.raises(PriorError, match="prior of mine was not calibrated"):
+            asked()
 
 
 # ---- files
@@ -431,7 +458,8 @@ def test_an_unchanged_file_passes(prior: Prior, tmp_path: Path) -> None:
     [
         (telling(format="tytoalba-head"), "holds no prior; `tyto prior ARRAY` makes one"),
         (without("format"), "holds no prior"),
-        (telling(version=2), "has version 2; this program reads 1"),
+        (telling(version=1), "has version 1; this program reads 2"),
+        (telling(version=3), "has version 3; this program reads 2"),
         (without("version"), "has version None"),
         (without("array"), "is damaged or no prior"),
         (without("steps"), "is damaged or no prior"),
@@ -443,6 +471,11 @@ def test_an_unchanged_file_passes(prior: Prior, tmp_path: Path) -> None:
         (having("mix0", lambda w: w.astype(np.float32)), "must be int16; it was altered"),
         (having("mix0", lambda w: w[1:]), "do not fit each other"),
         (having("leave", lambda w: w[1:]), "do not fit each other"),
+        (having("hear", lambda w: w[1:]), "do not fit each other"),
+        (having("heard", lambda w: w[1:]), "do not fit each other"),
+        (having("enter", lambda w: w[:-1]), "do not fit each other"),
+        (without("hear"), "do not fit each other"),
+        (without("heard"), "do not fit each other"),
         (having("leave", lambda w: w[:, 0]), "do not fit each other"),
         (having("enter", lambda w: w[:, :, None]), "do not fit each other"),
         (without("level"), "do not fit each other"),
@@ -473,6 +506,26 @@ def test_altered_files_are_refused(prior: Prior, tmp_path: Path, change: Alter, 
         Prior.load(path)
 
 
+def test_a_prior_of_version_1_is_refused_by_its_version(
+    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those had no windows; that is said, and not that the file is damaged."""
+
+    def old(told: dict[str, Any], arrays: dict[str, Any]) -> None:
+        told["version"] = 1
+        for name in ("hear", "heard"):
+            del arrays[name], told["steps"][name]
+        arrays["enter"] = np.ascontiguousarray(arrays["enter"][: -prior.width])
+
+    path = altered(prior, tmp_path, old)
+    told = r"altered\.safetensors has version 1; this program reads 2"
+    with pytest.raises(PriorError, match=told):
+        Prior.load(path)
+    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
+    with pytest.raises(PriorError, match=told):
+        find_prior(MINE)
+
+
 def test_a_step_too_large_for_a_float_is_refused(prior: Prior, tmp_path: Path) -> None:
     path = altered(prior, tmp_path, stepping(10**400))
     with pytest.raises(PriorError):
@@ -489,6 +542,9 @@ def test_a_step_too_large_for_a_float_is_refused(prior: Prior, tmp_path: Path) -
         {"logit_mean": [None] * 360},
         {"logit_spread": [0.0] * 360},
         {"blends": []},
+        {"counting": {}},
+        {"counting": [5]},
+        {"counting": [{}, {}]},
         {"blends": {"1": 5}},
     ],
 )
@@ -568,6 +624,7 @@ def test_every_shipped_prior_is_calibrated_and_keeps_simulated_frames() -> None:
         loaded = Prior.load(path)
         for n_sources in (1, 2):
             assert 0 <= loaded.blend(n_sources).margin <= 1
+        assert len(loaded.counting()) == 2
         logits, sound = loaded.simulated_frames()
         assert len(logits) == len(sound) > 0
 

@@ -14,9 +14,10 @@ import pytest
 
 from commands import Tyto
 from tytoalba import schooling
+from tytoalba.data.features import FeatureSet
 from tytoalba.data.scenes import Scenes
-from tytoalba.geometry import load_array
-from tytoalba.prior import Prior, prior_gcc, steering_matrix
+from tytoalba.geometry import MicArray, load_array
+from tytoalba.prior import Prior, prior_gcc, steering_matrices
 from tytoalba.shelf import find_prior
 
 torch = pytest.importorskip("torch")
@@ -47,6 +48,20 @@ def tyto(tyto: Tyto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tyto:
 
 
 @pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many scenes were asked for; 40 at most are made."""
+    numbers: list[int] = []
+
+    def simulate(array: MicArray, voices: Any, n_scenes: int, **how: Any) -> FeatureSet:
+        numbers.append(n_scenes)
+        return few(array, voices, min(n_scenes, 40), **how)
+
+    few = schooling.simulate
+    monkeypatch.setattr(schooling, "simulate", simulate)
+    return numbers
+
+
+@pytest.fixture
 def mine(tmp_path: Path) -> Path:
     """The file of an array of one's own."""
     path = tmp_path / "mine.toml"
@@ -60,7 +75,7 @@ def untrained(tmp_path: Path) -> None:
     from tytoalba.steered import Steered
 
     gcc = prior_gcc(MINE)
-    made = Prior.quantised(MINE, gcc, Steered(steering_matrix(MINE, gcc), width=4).folded())
+    made = Prior.quantised(MINE, gcc, Steered(steering_matrices(MINE, gcc), width=4).folded())
     X = 0.2 * np.random.default_rng(0).standard_normal((30, gcc.n_features), np.float32)
     (tmp_path / "priors").mkdir()
     made.with_frames(X).save(tmp_path / "priors" / "mine.safetensors")
@@ -76,10 +91,11 @@ def check_judged(judged: dict[str, Any]) -> None:
 # ---- tyto prior
 
 
-def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path) -> None:
+def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None:
     path, results = tmp_path / "new" / "usb.safetensors", tmp_path / "judged" / "usb.json"
     ran = tyto("prior", "respeaker-usb-4", *TINY, "-o", path, "--results", results, "--json")
     assert ran.code == 0, ran.err
+    assert asked == [40, 40, 120]
     (line,) = ran.out.splitlines()
     told = json.loads(line)
     assert json.loads(results.read_text()) == told
@@ -97,6 +113,7 @@ def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path) -> None:
     assert path.name in ran.err.replace("\n", "")
 
 
+@pytest.mark.usefixtures("asked")
 def test_a_prior_of_ones_own_array_is_found_and_judged(tyto: Tyto, tmp_path: Path, mine: Path) -> None:
     assert find_prior(MINE) is None
     ran = tyto(

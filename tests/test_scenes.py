@@ -12,7 +12,7 @@ from scipy.signal import welch
 
 from tytoalba.angles import decode, distance
 from tytoalba.data import scenes as module
-from tytoalba.data.acoustics import FAMILIES, Source
+from tytoalba.data.acoustics import FAMILIES, Source, crowd_noise
 from tytoalba.data.scenes import OWN_PATTERN, Scenes, scene_features, varied
 from tytoalba.data.simulated import SimulatedRecording, as_recording, rms
 from tytoalba.data.voice import SyntheticVoices, split_speakers
@@ -295,10 +295,12 @@ def test_disturbances_are_of_every_kind_and_long_enough(rate: int) -> None:
     assert np.ptp(crest) > 1
 
 
-def test_noise_is_as_loud_as_was_drawn() -> None:
+@pytest.mark.parametrize("crowds", [0.0, 1.0])
+def test_noise_is_as_loud_as_was_drawn(crowds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """SNR: a quarter of the scenes from -12 to 10 dB, the others from 10 to 42."""
+    monkeypatch.setattr(module, "CROWDS", crowds)
     speech = np.random.default_rng(0).standard_normal((4, 8000)).astype(np.float32)
-    scenes = replace(SHORT, seconds=0.5)
+    scenes = replace(SHORT, seconds=0.5, voices=(Monotone(),))
     decibel = []
     for seed in range(120):
         rng = np.random.default_rng(seed)
@@ -311,13 +313,97 @@ def test_noise_is_as_loud_as_was_drawn() -> None:
     assert (snr > 30).mean() > 0.15
 
 
-def test_a_stretch_of_silence_is_a_scene_of_noise() -> None:
+@pytest.mark.parametrize("crowds", [0.0, 1.0])
+def test_a_stretch_of_silence_is_a_scene_of_noise(crowds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CROWDS", crowds)  # of people who say nothing
     for number in range(2):
         recording = replace(DRY, voices=(Monotone(level=0.0),), seconds=0.5).recording(number)
         assert np.isnan(recording.azimuth).all()
         assert len(recording.frame_ids) == len(range(0, 8000 - 2730, 1365))
         assert np.isfinite(recording.samples).all()
         assert recording.samples.std() > 1e-4
+
+
+# ---------------------------------------------------------------------------------------------- crowds
+
+
+def crowded(monkeypatch: pytest.MonkeyPatch) -> list[list[NDArray[np.float32]]]:
+    """Where the voices of every crowd from now on are kept."""
+    crowds: list[list[NDArray[np.float32]]] = []
+
+    def noted(array: Any, voices: list[NDArray[np.float32]], rng: np.random.Generator) -> Any:
+        crowds.append(voices)
+        return crowd_noise(array, voices, rng)
+
+    monkeypatch.setattr(module, "crowd_noise", noted)
+    return crowds
+
+
+def test_some_scenes_have_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowds = crowded(monkeypatch)
+    speech = np.zeros((4, 3200), np.float32)
+    scenes = replace(SHORT, seconds=0.2, voices=(Monotone(),))
+    for seed in range(200):
+        scenes._noisy(speech, "anechoic", RESPEAKER, RESPEAKER, None, np.random.default_rng(seed))
+    assert len(crowds) / 200 == pytest.approx(module.CROWDS, abs=0.07)
+    assert {len(voices) for voices in crowds} <= set(range(3, 17))
+    assert len({len(voices) for voices in crowds}) > 8
+    for voices in crowds:
+        assert {voice.shape for voice in voices} == {(3200,)}
+        assert [rms(voice) for voice in voices] == pytest.approx([1.0] * len(voices), rel=1e-5)
+
+
+@pytest.mark.parametrize("family", DRY.families)
+def test_a_scene_with_a_crowd_is_its_seed_and_its_number(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CROWDS", 1.0)
+    crowds = crowded(monkeypatch)
+    scenes = replace(SHORT, families=(family,), seconds=0.4)
+    made = [scenes.recording(number) for number in range(3)]
+    assert len(crowds) == 3
+    for number in (2, 0, 1):
+        assert same(replace(scenes, voices=(SyntheticVoices(),)).recording(number), made[number])
+    for recording in made:
+        assert np.isfinite(recording.samples).all()
+        assert (recording.samples.std(axis=1) > 1e-4).all()
+    monkeypatch.setattr(module, "CROWDS", 0.0)
+    alone = scenes.recording(1)
+    assert len(crowds) == 6
+    assert not np.array_equal(alone.samples, made[1].samples)
+    assert np.array_equal(alone.positions, made[1].positions)  # who talks and where is drawn before
+    assert alone.speakers == made[1].speakers
+    assert np.array_equal(alone.talking, made[1].talking)
+
+
+def test_whether_a_scene_has_a_crowd_is_its_seed_and_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CROWDS", 0.5)
+    crowds = crowded(monkeypatch)
+    scenes = replace(SHORT, voices=(Monotone(),), families=("anechoic",), seconds=0.3)
+    made = [scenes.recording(number) for number in range(8)]
+    assert 1 <= len(crowds) <= 7
+    assert all(same(scenes.recording(number), made[number]) for number in range(8))
+
+
+@pytest.mark.parametrize("part", ["train", "valid", "test"])
+def test_bystanders_are_of_the_part_that_was_asked_for(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CROWDS", 1.0)
+    asked: list[int] = []
+
+    @dataclass(frozen=True)
+    class Roll(Monotone):
+        """Voices that note who was asked to speak."""
+
+        def speak(self, speaker: int, n_samples: int, rng: np.random.Generator) -> NDArray[np.float32]:
+            asked.append(speaker)
+            return super().speak(speaker, n_samples, rng)
+
+    voices = Roll(n_speakers=40)
+    scenes = replace(SHORT, speakers=part, voices=(voices,), families=("anechoic",), seconds=0.3)
+    talkers = [scenes.recording(number).speakers for number in range(6)]
+    assert len(asked) > sum(map(len, talkers)) + 12
+    assert set(asked) <= set(split_speakers(40, part))
+    assert len(set(asked)) > 2
 
 
 @pytest.mark.parametrize(

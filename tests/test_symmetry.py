@@ -34,6 +34,26 @@ def test_a_moved_frame_is_the_frame_of_a_moved_source(name: str) -> None:
             assert np.allclose(moved, there, atol=0.02), (symmetry, azimuth)
 
 
+@pytest.mark.parametrize("name", [*SOME, "minidsp-uma8"])
+def test_swapped_channels_are_the_reordered_values_of_every_look(name: str) -> None:
+    array = load_array(name)
+    gcc = GccPhat.for_array(array, 1024, ((100.0, 3000.0), (3000.0, 7000.0)), parts=4)
+    rng = np.random.default_rng(1)
+    frames = rng.standard_normal((2, 1, 1024)) + rng.standard_normal((2, array.n_mics, 1024))
+    values = gcc(frames).reshape(2, -1)
+    assert np.abs(values).max() > 0.3
+    for symmetry in symmetries(array):
+        came_from = [symmetry.partner.index(place) for place in range(array.n_mics)]
+        order = symmetry.order(gcc)
+        assert sorted(order) == list(range(gcc.n_features))
+        swapped = gcc(frames[:, came_from]).reshape(2, -1)
+        np.testing.assert_allclose(swapped, values[:, order], rtol=0, atol=1e-12)
+        n = gcc.whole.n_features
+        assert np.array_equal(order[:n], symmetry.order(gcc.whole))  # looks do not mix
+        assert np.array_equal(order.reshape(-1, n) % n, np.tile(order[:n], (1 + gcc.n_windows, 1)))
+        assert np.array_equal(order // n, np.repeat(np.arange(1 + gcc.n_windows), n))
+
+
 @pytest.mark.parametrize("name", builtin_arrays())
 def test_symmetries_are_a_group_with_the_plain_view_first(name: str) -> None:
     found = symmetries(load_array(name))

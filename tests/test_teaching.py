@@ -17,7 +17,7 @@ from tytoalba.errors import TytoError
 from tytoalba.geometry import load_array
 from tytoalba.methods.tyto import Tyto
 from tytoalba.phases import Phase
-from tytoalba.prior import Prior, prior_gcc, steering_matrix
+from tytoalba.prior import Prior, prior_gcc, steering_matrices
 from tytoalba.teaching import Change, summary, teach_everywhere
 
 torch = pytest.importorskip("torch")
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tytoalba.steered import Steered
 
     gcc = prior_gcc(MINE)
-    made = Prior.quantised(MINE, gcc, Steered(steering_matrix(MINE, gcc), width=4).folded())
+    made = Prior.quantised(MINE, gcc, Steered(steering_matrices(MINE, gcc), width=4).folded())
     X = 0.2 * np.random.default_rng(0).standard_normal((30, gcc.n_features), np.float32)
     path = tmp_path_factory.mktemp("priors")
     made.with_frames(X).save(path / "mine.safetensors")

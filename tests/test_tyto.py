@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tytoalba.angles import decode, distance
+from tytoalba.angles import decode, distance, wrap
 from tytoalba.errors import TytoError
 from tytoalba.geometry import load_array
 from tytoalba.methods import Memory, Task, tyto
@@ -21,12 +21,13 @@ from tytoalba.methods.contract import check_method
 from tytoalba.methods.inputs import fitting_prior
 from tytoalba.methods.tyto import REACH, Tyto
 from tytoalba.phases import Phase, groups, split
-from tytoalba.prior import Prior, PriorError, prior_gcc, scores, steering_matrix
+from tytoalba.prior import Prior, PriorError, prior_gcc, scores, steering_matrices
+from tytoalba.products import SCALE
 from tytoalba.symmetry import symmetries
 
 torch = pytest.importorskip("torch")
-MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)
-"""Mounted as no array that a prior is shipped for."""
+MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0, sample_rate=8000)
+"""Mounted as no array that a prior is shipped for, and slow: three bands and few lags take less time."""
 GCC = prior_gcc(MINE)
 TASK = Task(GCC.n_features, seed=4, array=MINE, gcc=GCC)
 SMALL: dict[str, Any] = {"views": 1, "n_features": 60}
@@ -73,7 +74,7 @@ def prior(X: NDArray[np.float32]) -> Prior:
     """Of a network that was never trained: a learner must not care."""
     from tytoalba.steered import Steered
 
-    made = Prior.quantised(MINE, GCC, Steered(steering_matrix(MINE, GCC), width=5, seed=2).folded())
+    made = Prior.quantised(MINE, GCC, Steered(steering_matrices(MINE, GCC), width=5, seed=2).folded())
     logits = made.logits(X)
     told = {"logit_mean": logits.mean(axis=0).tolist(), "logit_spread": (0.1 + logits.std(axis=0)).tolist()}
     return replace(made.with_frames(X[:40]), constants=told)
@@ -122,7 +123,7 @@ def test_it_starts_from_the_prior_of_its_array() -> None:
     assert method.prior is not None
     assert method.prior.array == MINE
     assert Tyto(replace(TASK, array=replace(MINE, yaw=90.0)), **SMALL).prior is None
-    assert Tyto(replace(TASK, gcc=replace(GCC, max_lag=3)), **SMALL).prior is None
+    assert Tyto(replace(TASK, gcc=replace(GCC, max_lag=2)), **SMALL).prior is None
     assert Tyto(replace(TASK, array=None), **SMALL).prior is None
     assert method.memory()["Q"].shape == (60, 720)  # labels and the prior's scores, apart
 
@@ -246,7 +247,7 @@ def test_how_long_the_prior_is_believed(prior: Prior, everything: Phase) -> None
 
     _, never = answers(0.0)
     method, for_ever = answers(np.inf)
-    _, usual = answers(200.0)
+    half, usual = answers(200.0)
     few, barely = answers(1e-9)
     assert (method._prior_weight() == 1).all()
     weight = few._prior_weight()
@@ -256,10 +257,16 @@ def test_how_long_the_prior_is_believed(prior: Prior, everything: Phase) -> None
     # all that is left of the prior is nothing: the labels alone, as if it had never spoken
     assert np.abs(barely - never)[:, reached].max() < 1e-5
     for weaker, stronger in ((never, usual), (usual, for_ever)):
-        assert np.abs(weaker - stronger).max() > 1e-3
-    # the residual of the prior's own scores is added for ever; only in part for a while; never
-    residual = [np.abs(np.corrcoef(s.ravel(), said.ravel())[0, 1]) for s in (never, usual, for_ever)]
-    assert residual[0] < residual[1] < residual[2]
+        assert np.abs(weaker - stronger).max() > 1e-4
+    # what the features do not tell of the prior's scores is added: all of it for ever, in part for a while
+    part = half._prior_weight()
+    assert (part < 1).any()
+    np.testing.assert_allclose(usual - never, part * (for_ever - never), atol=1e-5)
+    W, _ = method.solution()
+    H, B = method.inputs.codes(everything.X)
+    assert np.array_equal(B, said)
+    untold = said - H.astype(np.float64) @ W[:, 360:] / SCALE
+    np.testing.assert_allclose(for_ever - never, untold, atol=1e-5)
 
 
 def test_the_weight_of_the_prior_falls_with_the_frames_taught_nearby(X: NDArray[np.float32]) -> None:
@@ -303,11 +310,12 @@ def test_simulated_frames_keep_the_other_directions(prior: Prior, X: NDArray[np.
 def test_it_learns(everything: Phase) -> None:
     options: dict[str, Any] = {"n_features": 400, "answers": "anywhere", "alpha": 0.05, "prior_frames": 0.0}
     one = np.isnan(everything.azimuth[:, 1])
+    elsewhere = replace(everything, azimuth=wrap(everything.azimuth + 90.0))  # where nothing tells it yet
     before, after = (
-        distance(decode(taught(phases, **options).posterior(everything.X[one])), everything.azimuth[one, 0])
-        for phases in ([], [everything])
+        distance(decode(taught(phases, **options).posterior(everything.X[one])), elsewhere.azimuth[one, 0])
+        for phases in ([], [elsewhere])
     )
-    assert (before <= 5).mean() < 0.3
+    assert (before <= 5).mean() < 0.1
     assert (after <= 5).mean() > 0.9
 
 
@@ -332,7 +340,7 @@ def test_without_a_prior_the_scaled_features_are_all(everything: Phase) -> None:
 def test_a_prior_from_a_file(everything: Phase, found: Path, prior: Prior, tmp_path: Path) -> None:
     assert_same(taught([everything], prior=str(found)).memory(), taught([everything]).memory())
     with pytest.raises(TytoError, match=r"mine\.safetensors does not fit .* of mine in the bands"):
-        Tyto(replace(TASK, gcc=replace(GCC, max_lag=3)), **SMALL, prior=str(found))
+        Tyto(replace(TASK, gcc=replace(GCC, max_lag=2)), **SMALL, prior=str(found))
     with pytest.raises(TytoError, match="does not fit these features"):
         Tyto(replace(TASK, gcc=None), **SMALL, prior=str(found))
     with pytest.raises(TytoError, match="does not fit these features"):
@@ -628,4 +636,4 @@ def test_a_prior_that_is_given_must_fit(prior: Prior) -> None:
     assert fitting_prior(replace(TASK, array=None), "auto") is None
     assert fitting_prior(replace(TASK, array=None), prior) is prior  # its features are what counts
     with pytest.raises(TytoError, match="the prior does not fit these features: it takes GCC-PHAT of mine"):
-        fitting_prior(replace(TASK, gcc=replace(GCC, max_lag=3)), prior)
+        fitting_prior(replace(TASK, gcc=replace(GCC, max_lag=2)), prior)

@@ -75,6 +75,23 @@ class BenchData:
         """Values of a frame."""
         return int(self.train.X.shape[1])
 
+    @property
+    def whole(self) -> BenchData:
+        """The same of whole frames, without windows: views of the features, which are not copied."""
+        if self.gcc is None or self.gcc.n_features != self.n_inputs:
+            raise DataError(
+                f"nobody knows which features of {self.name} are of whole frames, as they come without their "
+                "GCC-PHAT: leave out the option windows"
+            )
+        n = self.gcc.whole.n_features
+
+        def first(frames: Frames) -> Frames:
+            return replace(frames, X=frames.X[:, :n])
+
+        tests = {key: first(frames) for key, frames in self.tests.items()}
+        valid = first(self.valid) if self.valid else None
+        return replace(self, train=first(self.train), valid=valid, tests=tests, gcc=self.gcc.whole)
+
     def save(self, path: str | Path) -> None:
         """Write everything to a safetensors file, so that a stopped benchmark or a second process has it."""
         from safetensors.numpy import save_file
@@ -125,6 +142,7 @@ def load_benchdata(
     bands: Band | Sequence[Band],
     noises: Sequence[Noise] = (),
     noise_share: float = 1.0,
+    parts: int = 1,
     size: float = 1.0,
     seed: int = 0,
     speech: Path | None = None,
@@ -135,6 +153,7 @@ def load_benchdata(
     """Prepare a benchmark's data.
 
     data: "simulated:PRESET", or a folder: SSLR, recordings of one's own, or the authors' .mat features.
+    bands, parts: of GCC-PHAT, as `GccPhat` takes them; the authors' features are what they are.
     noises: conditions to test under beside the quiet one, on `noise_share` of the test recordings.
     size, seed, speech, array: for simulations.
     """
@@ -144,12 +163,14 @@ def load_benchdata(
             raise DataError(f"no preset called {preset!r}; known: {', '.join(PRESETS)}")
         mics = load_array(array)
         simulation = Simulation(PRESETS[preset].scaled(size), mics, choose_voices(speech), seed)
-        return _simulated(data, simulation, bands, noises, noise_share, processes, announce)
+        gcc = _gcc(mics, mics.frame_length, bands, parts)
+        return _simulated(data, simulation, gcc, noises, noise_share, processes, announce)
     root = Path(data).expanduser()
     if root.is_dir() and any(root.glob("*_GCCPHAT_SSLR*.mat")):
         return _from_mat(data_name(data), open_mat(root))
     recordings = open_dataset(root)
-    return _recorded(data_name(data), recordings, bands, noises, noise_share, processes, announce)
+    gcc = _gcc(recordings[0].array, recordings[0].frame_length, bands, parts)
+    return _recorded(data_name(data), recordings, gcc, noises, noise_share, processes, announce)
 
 
 def data_name(data: str) -> str:
@@ -157,16 +178,22 @@ def data_name(data: str) -> str:
     return data if data.startswith("simulated:") else Path(data).expanduser().resolve().name
 
 
+def _gcc(array: MicArray, n_samples: int, bands: Band | Sequence[Band], parts: int) -> GccPhat:
+    try:
+        return GccPhat.for_array(array, n_samples, bands, parts=parts)
+    except ValueError as error:
+        raise DataError(f"these frames have no such GCC-PHAT: {error}; change bands or parts") from error
+
+
 def _simulated(
     name: str,
     simulation: Simulation,
-    bands: Band | Sequence[Band],
+    gcc: GccPhat,
     noises: Sequence[Noise],
     noise_share: float,
     processes: int,
     announce: Announce | None,
 ) -> BenchData:
-    gcc = GccPhat.for_array(simulation.array, simulation.array.frame_length, bands)
     parts = {
         part: simulate_features(simulation, part, gcc, processes=processes, on_progress=_told(announce, part))
         for part in ("train", "valid")
@@ -191,7 +218,7 @@ def _simulated(
 def _recorded(
     name: str,
     recordings: list[Recording],
-    bands: Band | Sequence[Band],
+    gcc: GccPhat,
     noises: Sequence[Noise],
     noise_share: float,
     processes: int,
@@ -210,8 +237,6 @@ def _recorded(
         step = round(1 / VALIDATION_SHARE)
         by_part["valid"] = by_part["train"][step - 1 :: step]
         by_part["train"] = [r for i, r in enumerate(by_part["train"]) if i % step != step - 1]
-    array = recordings[0].array
-    gcc = GccPhat.for_array(array, recordings[0].frame_length, bands)
 
     def features(part: str) -> FeatureSet:
         return extract(by_part[part], gcc, processes=processes, on_progress=_told(announce, part))
@@ -227,7 +252,7 @@ def _recorded(
             noisy = extract_noisy(few, noises, gcc, processes=processes, on_progress=told)
             tests |= {(str(n), part): _frames(m) for n, m in zip(noises, noisy, strict=True)}
     valid = _frames(features("valid")) if by_part["valid"] else None
-    return BenchData(name, _frames(features("train")), valid, tests, array, gcc)
+    return BenchData(name, _frames(features("train")), valid, tests, recordings[0].array, gcc)
 
 
 def _from_mat(name: str, files: MatFeatures) -> BenchData:

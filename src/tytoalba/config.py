@@ -26,7 +26,9 @@ class Config:
     """A benchmark, as its TOML file says it.
 
     methods: names in `METHODS`. options: hyper-parameters by method. variants: for a method, a list of
-    options to run one after another (a sweep). noises and snr: test conditions beside the quiet one.
+    options to run one after another (a sweep). One option is for any method and is not told to it:
+    windows = false shows it whole frames alone, without the windows that `parts` adds.
+    bands, parts: of GCC-PHAT, as `GccPhat` takes them. noises and snr: test conditions beside the quiet one.
     max_sources: training frames with more sources than this are left out.
     context: further conditions: scores averaged over so many neighbouring frames on each side.
     judged_on: "valid" for choosing hyper-parameters, so that the test rooms stay unseen.
@@ -43,6 +45,7 @@ class Config:
     overlap: float = 0.0
     imbalance: float = 1.0
     bands: tuple[Band, ...] = ((100.0, 8000.0),)
+    parts: int = 1
     scaling: Scaling = "frame"
     noises: tuple[str, ...] = ()
     snr: tuple[float, ...] = (-20.0, -10.0, 0.0, 10.0)
@@ -76,6 +79,7 @@ class Config:
             "overlap": ("from 0 to less than 1", 0 <= self.overlap < 1),
             "imbalance": ("at least 1", self.imbalance >= 1),
             "bands": ("each [low, high] in Hz", all(0 <= low < high for low, high in self.bands)),
+            "parts": ("a whole number from 1", type(self.parts) is int and self.parts >= 1),
             "snr": ("decibels", all(-1000 <= snr <= 1000 for snr in self.snr)),
             "noise_share": ("above 0, at most 1", 0 < self.noise_share <= 1),
             "context": ("whole numbers from 1", all(isinstance(c, int) and c >= 1 for c in self.context)),
@@ -84,6 +88,8 @@ class Config:
         }
         if wrong := [key for key, (_, right) in wanted.items() if not right]:
             raise TytoError(f"{wrong[0]} must be {wanted[wrong[0]][0]}; got {getattr(self, wrong[0])!r}")
+        if odd := [t["windows"] for t in tables if not isinstance(t.get("windows", True), bool)]:
+            raise TytoError(f"the option windows must be true or false; got {odd[0]!r}")
         if len({job.key for job in self.jobs()}) < len(self.jobs()):
             raise TytoError("a method, seed, order or variant is listed twice")
 

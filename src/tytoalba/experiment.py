@@ -10,11 +10,12 @@ import json
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,10 +85,9 @@ _shared_data = lru_cache(maxsize=1)(BenchData.load)
 def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu") -> list[dict[str, Any]]:
     """Let one method learn all phases and test it after each; the rows of the result file."""
     data = _shared_data(data) if isinstance(data, Path) else data
+    data = data if job.options.get("windows", True) else data.whole
     directions = groups(config.n_phases, job.order, job.seed)
-    few = np.isfinite(data.train.azimuth).sum(axis=1) <= config.max_sources
-    train = data.train if few.all() else Frames(data.train.X[few], data.train.azimuth[few])
-    phases = _phases(config, train, directions, job.seed)
+    phases = _Phases(config, data.train, directions, job.seed)
     task = Task(
         n_inputs=data.n_inputs,
         seed=job.seed,
@@ -97,6 +97,7 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
         gcc=data.gcc,
     )
     method = _made(job, task)
+    _awake(device)
     wanted = {CLEAN, *map(str, config.noise_conditions)}
     judged = {key: frames for key, frames in data.tests.items() if key[0] in wanted}
     if config.judged_on == "valid":
@@ -110,20 +111,19 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
         raise TytoError(f"{data.name} has no {config.judged_on} part to judge methods on")
     seconds, deviation = [], []
     if method.sees_everything:
-        everything = Phase(train.X, train.azimuth, np.arange(task.n_directions))
-        seconds.append(_timed(method, everything))
-    for k, phase in enumerate(phases):
+        seconds.append(_timed(method, phases.everything(task.n_directions)))
+    for k in range(config.n_phases):
         if not method.sees_everything:
-            seconds.append(_timed(method, phase))
+            seconds.append(_timed(method, phases[k]))
         for test in tests.values():
             test.after(k, method)
         if (
             config.verify
             and job.seed == config.seeds[0]
-            and any(map(len, phases[: k + 1]))
+            and any(phases.sizes[: k + 1])
             and (from_joint := getattr(method, "deviation", None))
         ):
-            deviation.append(from_joint(phases[: k + 1]))
+            deviation.append(from_joint([phases[i] for i in range(k + 1)]))
             if not deviation[-1] <= LARGEST_DEVIATION:
                 raise TytoError(f"{job.method} is {deviation[-1]:.2g} off its joint solution at phase {k}")
     kept = {name: int(values.nbytes) for name, values in method.memory().items()}
@@ -147,7 +147,7 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
 
 def _made(job: Job, task: Task) -> Method:
     try:
-        return METHODS[job.method](task, **job.options)
+        return METHODS[job.method](task, **{k: v for k, v in job.options.items() if k != "windows"})
     except (TypeError, ValueError) as error:
         raise TytoError(f"{job.method} cannot be made with options {job.options}: {error}") from error
 
@@ -162,6 +162,7 @@ class _Test:
         self, frames: Frames, directions: Sequence[NDArray[np.intp]], context: Sequence[int] = ()
     ) -> None:
         self.n_phases = len(directions)
+        self.X = frames.X
         self.context = (0, *context)
         if context and frames.place is None:
             raise TytoError("nobody knows which frames are neighbours in these data: leave out `context`")
@@ -174,7 +175,7 @@ class _Test:
             rows = rows[np.argsort(phase[rows], kind="stable")]  # earlier phases first: prefixes are slices
             if len(rows):
                 true = np.sort(frames.azimuth[rows], axis=1)[:, :n]  # NaN sorts last
-                self.sets[n] = frames.X[rows], true, phase[rows]
+                self.sets[n] = rows, true, phase[rows]
                 if frames.place is not None:
                     self.places[n] = frames.place[rows]
         self.errors: dict[tuple[int, int, str], list[Float]] = {}
@@ -182,7 +183,8 @@ class _Test:
     def after(self, k: int, method: Method) -> None:
         """Test on the frames of phases 0..k."""
         seen = {n: int(np.searchsorted(phase, k, side="right")) for n, (_, _, phase) in self.sets.items()}
-        scores = {n: method.posteriors(self.sets[n][0][:m]) for n, m in seen.items() if m}
+        # frames are taken together only when they are asked about: no second copy of all of them stays
+        scores = {n: method.posteriors(self.X[self.sets[n][0][:m]]) for n, m in seen.items() if m}
         for n, m in seen.items():
             if not m:
                 for (_, n_sources, _), listed in self.errors.items():
@@ -254,13 +256,54 @@ def _means(values: Float, groups_of: NDArray[np.intp], n: int) -> list[float | N
     return [round(float(s / c), 4) if c else None for s, c in zip(sums, counts, strict=True)]
 
 
-def _phases(config: Config, train: Frames, directions: Sequence[NDArray[np.intp]], seed: int) -> list[Phase]:
-    if config.overlap or config.imbalance > 1:
-        rng = np.random.default_rng(seed)
-        return generalised(
-            train.X, train.azimuth, directions, rng, overlap=config.overlap, imbalance=config.imbalance
-        )
-    return split(train.X, train.azimuth, directions)
+class _Phases:
+    """Training frames as phases. Features are gigabytes: those of a phase are copied when its turn comes."""
+
+    def __init__(
+        self, config: Config, train: Frames, directions: Sequence[NDArray[np.intp]], seed: int
+    ) -> None:
+        self.train = train
+        few = np.isfinite(train.azimuth).sum(axis=1) <= config.max_sources
+        self.rows = np.flatnonzero(few)
+        azimuth, numbers = train.azimuth[self.rows], cast(Any, self.rows)  # divided up in place of features
+        if config.overlap or config.imbalance > 1:
+            rng, odd = np.random.default_rng(seed), {"overlap": config.overlap, "imbalance": config.imbalance}
+            self.numbered = generalised(numbers, azimuth, directions, rng, **odd)
+        else:
+            self.numbered = split(numbers, azimuth, directions)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Frames of each phase."""
+        return [len(phase) for phase in self.numbered]
+
+    def __getitem__(self, k: int) -> Phase:
+        phase = self.numbered[k]
+        return replace(phase, X=np.ascontiguousarray(self.train.X[cast(Any, phase.X)]))
+
+    def everything(self, n_directions: int) -> Phase:
+        """All of them as one."""
+        rows = slice(None) if len(self.rows) == len(self.train) else self.rows
+        X = np.ascontiguousarray(self.train.X[rows])
+        return Phase(X, self.train.azimuth[rows], np.arange(n_directions))
+
+
+def _awake(device: str) -> None:
+    """Let a GPU do a little of all that methods do, before anyone looks at the clock.
+
+    The first product, factorisation and solution load the libraries for them, which takes seconds and would
+    be counted to whichever method comes first in its process. On a CPU there is nothing to wake.
+    """
+    if not device.startswith("cuda"):
+        return
+    import torch
+
+    whole = torch.eye(32, dtype=torch.float64, device=device)
+    factor = torch.linalg.cholesky(whole @ whole)
+    torch.cholesky_solve(whole, factor)
+    torch._int_mm(whole.to(torch.int8), whole.to(torch.int8))
+    _ = whole.float() @ whole.float()
+    torch.cuda.synchronize(device)
 
 
 def _timed(method: Method, phase: Phase) -> float:
@@ -297,7 +340,8 @@ def _resume(config: Config, data: BenchData, output: Path, command: str, device:
     try:
         found = json.loads(output.read_text(encoding="utf-8"))
         same = found["format"] == FORMAT and found["version"] == VERSION
-        comparable = {k: v for k, v in (described | found["config"]).items() if k != "seeds"}
+        as_before = _written(Config(config.name).__dict__)  # what older files do not mention was not there
+        comparable = {k: v for k, v in (as_before | found["config"]).items() if k != "seeds"}
         wanted = {k: v for k, v in described.items() if k != "seeds"}
         if not same or comparable != wanted or found["data"] != fresh["data"]:
             raise TytoError(

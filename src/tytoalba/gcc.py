@@ -14,7 +14,7 @@ window. A frame's values do not depend on which frames it is computed with, to t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -47,9 +47,12 @@ class GccPhat:
     sample_rate: Hz.
     max_lag: lags kept on either side, in samples.
     bands: Hz, (low, high) inclusive; their union is computed once.
+    parts: beside the whole frame, windows of 1/parts of it are looked at, each half a window after the last:
+    2 parts - 1 of them, or none for 1. Who talks changes from one to the next.
 
     Returns (n_frames, n_bands, n_pairs, 2 max_lag + 1), or without the axis of bands if `bands` is a
-    single (low, high). float64 frames are computed in float64, anything else in float32; torch
+    single (low, high); with parts, (n_frames, n_looks, n_pairs, 2 max_lag + 1): the bands of the whole
+    frame, then those of each window. float64 frames are computed in float64, anything else in float32; torch
     tensors stay on their device.
 
     >>> x = np.random.default_rng(0).standard_normal(1024)
@@ -64,6 +67,7 @@ class GccPhat:
     sample_rate: int
     max_lag: int
     bands: Band | tuple[Band, ...] = FULL_BAND
+    parts: int = 1
 
     def __post_init__(self) -> None:
         if not self.pairs or any(i == j or min(i, j) < 0 for i, j in self.pairs):
@@ -79,6 +83,10 @@ class GccPhat:
                     f"band {low:g}-{high:g} Hz holds no frequency of a {self.n_samples}-sample frame "
                     f"at {self.sample_rate} Hz (Nyquist {self.sample_rate / 2:g} Hz)"
                 )
+        if self.parts < 1:
+            raise ValueError(f"parts must be at least 1, got {self.parts}")
+        if self.parts > 1:
+            _ = self.window  # says what is wrong with windows so short
 
     @classmethod
     def for_array(
@@ -87,10 +95,31 @@ class GccPhat:
         n_samples: int = 8192,
         bands: Band | Sequence[Band] = FULL_BAND,
         max_lag: int | None = None,
+        parts: int = 1,
     ) -> GccPhat:
         """All pairs of an array at its sample rate; by default the lags that `array.max_lag` says."""
         lag = array.max_lag if max_lag is None else max_lag
-        return cls(array.pairs, n_samples, array.sample_rate, lag, _tidy_bands(bands))
+        return cls(array.pairs, n_samples, array.sample_rate, lag, _tidy_bands(bands), parts)
+
+    @cached_property
+    def whole(self) -> GccPhat:
+        """The same of whole frames alone; its values come first."""
+        return replace(self, parts=1)
+
+    @cached_property
+    def window(self) -> GccPhat:
+        """The same of one window."""
+        return replace(self, n_samples=self.n_samples // self.parts, parts=1)
+
+    @property
+    def n_windows(self) -> int:
+        """Windows beside the whole frame."""
+        return 0 if self.parts == 1 else 2 * self.parts - 1
+
+    @property
+    def n_looks(self) -> int:
+        """How often a pair is looked at: bands x (whole frame and windows)."""
+        return len(self.band_list) * (1 + self.n_windows)
 
     @property
     def band_list(self) -> tuple[Band, ...]:
@@ -126,8 +155,8 @@ class GccPhat:
 
     @property
     def n_features(self) -> int:
-        """Values a frame: bands x pairs x lags."""
-        return len(self.band_list) * len(self.pairs) * self.n_lags
+        """Values a frame: looks x pairs x lags."""
+        return self.n_looks * len(self.pairs) * self.n_lags
 
     def bin_weights(self, start: int, stop: int) -> NDArray[np.float64]:
         """w_k / sum w of the FFT bins [start, stop)."""
@@ -138,6 +167,8 @@ class GccPhat:
 
     def __call__(self, frames: Frames) -> Frames:
         """GCC-PHAT of (n_frames, n_mics, n_samples)."""
+        if self.parts > 1:
+            return cast(Frames, self._with_windows(frames))
         if type(frames).__module__.startswith("torch"):
             return cast(Frames, self._torch(frames))
         x = self._checked(frames)
@@ -149,6 +180,19 @@ class GccPhat:
                 _fold(result[rows, b], real[..., band] @ even, imag[..., band] @ odd)
         _refuse_nonfinite(bool(np.isfinite(result).all()))
         return cast(Frames, result[:, 0] if self.bands is self.band_list[0] else result)
+
+    def _with_windows(self, frames: Any) -> Any:
+        self._check_shape(tuple(frames.shape))
+        n = self.window.n_samples
+        cut = [frames[..., k * n // 2 : k * n // 2 + n] for k in range(self.n_windows)]
+        looks = [self.whole(frames), *map(self.window, cut)]
+        shape = len(self.band_list), len(self.pairs), self.n_lags
+        looks = [look.reshape(len(look), *shape) for look in looks]
+        if isinstance(looks[0], np.ndarray):
+            return np.concatenate(looks, axis=1)
+        import torch
+
+        return torch.cat(looks, dim=1)
 
     def cross_spectra(self, frames: Float, block: int = 0) -> Iterator[tuple[slice, Float, Float]]:
         """Whitened cross spectra in blocks of frames: (rows, real, imaginary), each (F, P, bins of span)."""

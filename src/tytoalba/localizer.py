@@ -228,8 +228,7 @@ class Localizer:
     def _opinion(self, maps: Float, fallback: Float, n_sources: Sources) -> Opinion:
         prior = self.model.prior
         if n_sources == "auto":
-            each = [prior.blend(1).learned, prior.blend(2).learned]
-            return count_sources(maps, each, max_sources=2, threshold=SOURCE)
+            return count_sources(maps, prior.counting(), max_sources=2, threshold=SOURCE)
         return prior.blend(n_sources)(maps, fallback, n_sources)
 
     def _located(self, when: float, maps: NDArray[np.float32], opinion: Opinion | None) -> Located:

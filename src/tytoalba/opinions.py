@@ -99,6 +99,8 @@ def blend(learned: Opinion, fallback: Opinion, margin: float = 0.0) -> Blended:
 class Blend:
     """Two calibrated methods as one: call it with the maps of both.
 
+    weight: of the fallback's map, added to the learned one before anything else: where one of them does not
+    tell, the other does. margin: by how much the fallback alone must be surer than both to be believed.
     Fit the two calibrations with the number of sources that it is called with: a second source is harder.
 
     >>> from tytoalba.angles import encode
@@ -114,27 +116,40 @@ class Blend:
     learned: Calibration
     fallback: Calibration
     margin: float = 0.0
+    weight: float = 0.0
 
     def __post_init__(self) -> None:
         if not (isinstance(self.margin, (int, float)) and 0 <= self.margin <= 1):
             raise DataError(f"the margin of a blend must be a number from 0 to 1, got {self.margin!r}")
+        if not (isinstance(self.weight, (int, float)) and 0 <= self.weight <= 100):
+            raise DataError(f"the weight in a blend must be a number from 0 to 100, got {self.weight!r}")
 
     def __call__(self, learned: ArrayLike, fallback: ArrayLike, n_sources: int = 1) -> Blended:
         """Directions of the surer map of each frame. learned, fallback: (n_frames, n_directions)."""
-        mine, other = opinion(learned, self.learned, n_sources), opinion(fallback, self.fallback, n_sources)
-        return blend(mine, other, self.margin)
+        mine = opinion(self.mixed(learned, fallback), self.learned, n_sources)
+        return blend(mine, opinion(fallback, self.fallback, n_sources), self.margin)
+
+    def mixed(self, learned: ArrayLike, fallback: ArrayLike) -> Float:
+        """The learned map with some of the other: what the calibration `learned` is of."""
+        return np.asarray(learned) + self.weight * np.asarray(fallback)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers for JSON, which give back every bit."""
-        both = {"learned": self.learned.to_dict(), "fallback": self.fallback.to_dict(), "margin": self.margin}
-        return {"format": "tytoalba-blend", "version": 1, **both}
+        both = {"learned": self.learned.to_dict(), "fallback": self.fallback.to_dict()}
+        return {
+            "format": "tytoalba-blend",
+            "version": 1,
+            **both,
+            "margin": self.margin,
+            "weight": self.weight,
+        }
 
     @classmethod
     def from_dict(cls, document: Any) -> Self:
         """What `to_dict` gave; DataError says what is wrong with a damaged one."""
         parts = checked_document(document, "tytoalba-blend", ("learned", "fallback", "margin"))
         learned, fallback = (Calibration.from_dict(parts[name]) for name in ("learned", "fallback"))
-        return cls(learned, fallback, parts["margin"])
+        return cls(learned, fallback, parts["margin"], parts.get("weight", 0.0))
 
 
 def candidates(scores: ArrayLike, max_sources: int = 3) -> Float:

@@ -2,19 +2,14 @@
 
 A prior gives logits of 360 azimuths, a confidence, and the constants that bring features to one scale. It
 is a small file (safetensors, weights of 16 bits), works without torch, and its answers are the same to the
-bit whatever the batch, BLAS, number of threads or device: inputs, weights and activations are rounded to
-powers of two and every sum is one of integers below 2^53, exact in float64. So what a learner behind it
-was taught can be taken away exactly.
-
-    GCC of each band and pair (X) -> steered maps -> cells of 3 degrees -> `enter`
-    -> blocks: neighbours along the circle, mean and maximum over it -> `leave` -> 360 logits
+bit whatever the batch, BLAS, number of threads or device (`ring`). So what a learner behind it was taught can
+be taken away exactly.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -24,34 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.angles import N_DIRECTIONS
+from tytoalba.calibration import Calibration
 from tytoalba.errors import DataError, TytoError
 from tytoalba.files import written_whole
 from tytoalba.gcc import Band, GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.opinions import Blend
+from tytoalba.ring import GRID, MATRIX_GRID, Array, forward, is_exact, layout
 from tytoalba.srp import lag_matrix
 
-Array = Any
-"""A numpy array or a torch tensor; torch is imported only where a tensor came in."""
 Shape = dict[str, NDArray[np.float64]]
 
 PRIOR_BANDS: tuple[Band, ...] = ((100.0, 1000.0), (1000.0, 2000.0), (2000.0, 4000.0), (4000.0, 8000.0))
 """Hz; a band's GCC-PHAT says how far it can be trusted, their sum does not."""
-CELLS, UNFOLD = 120, 3
-DILATIONS = (1, 2, 4, 8)
-TAPS = (-2, -1, 0, 1, 2)
-STEERED_GAIN = 8.0
-"""Maps of real rooms are around 0.1: brought to the scale of the weights."""
-INPUT_GRID, MATRIX_GRID, GRID, SOUND_GRID = 2.0**14, 2.0**12, 2.0**10, 2.0**12
-"""Steps of features, of the steering matrix, of everything between layers, and in `sound`: 1/grid."""
-LARGEST = 2.0**11
-"""Activations are cut there: 21 bits with the grid, 15 of a weight and 10 of the terms of a sum make 46."""
+PARTS = 4
+"""Seven windows of 43 ms beside each frame of 171: two voices seldom fill all of them together."""
+SOUND_GRID = 2.0**12
+"""Steps of the features in `sound`: 1/grid."""
 FRAME_GRID = {"logits": 8.0, "sound": 16.0}
 """Steps of the simulated frames that a prior keeps, as int8: 1/step."""
-BLOCK = 64
+BLOCK, GPU_BLOCK = 8, 4096
+"""Frames at a time."""
 TOP = 12.0
 """Logits are cut at +-TOP before they become scores."""
-FORMAT, VERSION = "tytoalba-prior", 1
+FORMAT, VERSION = "tytoalba-prior", 2
 
 
 class PriorError(TytoError):
@@ -61,7 +52,13 @@ class PriorError(TytoError):
 def prior_gcc(array: MicArray) -> GccPhat:
     """The features that priors of an array look at."""
     bands = tuple(band for band in PRIOR_BANDS if band[0] < array.sample_rate / 2)
-    return GccPhat.for_array(array, array.frame_length, bands)
+    return GccPhat.for_array(array, array.frame_length, bands, parts=PARTS)
+
+
+def steering_matrices(array: MicArray, gcc: GccPhat) -> dict[str, NDArray[np.float64]]:
+    """`steering_matrix` of whole frames, and of their windows where there are any."""
+    found = {"matrix": steering_matrix(array, gcc.whole)}
+    return found | ({"window_matrix": steering_matrix(array, gcc.window)} if gcc.n_windows else {})
 
 
 def steering_matrix(array: MicArray, gcc: GccPhat) -> NDArray[np.float64]:
@@ -69,11 +66,6 @@ def steering_matrix(array: MicArray, gcc: GccPhat) -> NDArray[np.float64]:
     bands = [lag_matrix(replace(gcc, bands=band), array, ridge=1e-3) for band in gcc.band_list]
     steered = np.stack(bands).reshape(-1, gcc.n_lags, N_DIRECTIONS) * array.n_pairs
     return np.asarray(np.round(steered * MATRIX_GRID) / MATRIX_GRID)
-
-
-def shifts(dilation: int) -> list[int]:
-    """By how many cells the neighbours of a block are rolled."""
-    return [dilation * tap for tap in TAPS]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +94,16 @@ class Prior:
         return cls(array, gcc, rounded, steps, **more)
 
     def __post_init__(self) -> None:
-        wanted = _layout(len(self.gcc.band_list) * len(self.gcc.pairs), self.width)
+        n_heard = self.weights["hear"].shape[-1] if self.gcc.n_windows and "hear" in self.weights else 0
+        wanted = layout(len(self.gcc.band_list) * len(self.gcc.pairs), self.width, n_heard)
         found = {name: values.shape for name, values in self.weights.items()}
-        if found != wanted or self.steps.keys() != wanted.keys() or self.width < 1:
+        fit = found == wanted and self.steps.keys() == wanted.keys()
+        if not fit or self.width < 1 or (n_heard < 1) != (self.gcc.n_windows < 1):
             raise PriorError("the weights of this prior do not fit each other: it is damaged")
+        if not is_exact(self.weights, self.steps):
+            raise PriorError(
+                "the weights of this prior are too large to compute with exactly: it was altered"
+            )
         _check_constants(self.constants)
         if not isinstance(self.about, dict):
             raise PriorError("what this prior says about itself is damaged or was altered")
@@ -135,10 +133,10 @@ class Prior:
     @cached_property
     def _places(self) -> dict[str, dict[str, Array]]:
         real = {name: values.astype(np.float64) * self.steps[name] for name, values in self.weights.items()}
-        real |= {"matrix": steering_matrix(self.array, self.gcc)}
+        real |= steering_matrices(self.array, self.gcc)
         for name in ("logit_mean", "logit_spread"):
             real[name] = np.array(self.constants.get(name, [0.0 if "mean" in name else 1.0]), np.float64)
-        for name in ("place", "level", *(n for n in real if n.startswith(("offset", "bias")))):
+        for name in (n for n in real if n.startswith(("place", "level", "heard", "offset", "bias"))):
             real[name] = np.rint(real[name] * GRID) / GRID
         return {"numpy": real}
 
@@ -156,11 +154,11 @@ class Prior:
         here, n = self._beside(X), len(X)
         if isinstance(X, np.ndarray):
             with _threads().limit(limits=1, user_api="blas"):
-                parts = [self._forward(X[i : i + BLOCK], here) for i in range(0, n, BLOCK)]
+                parts = [forward(X[i : i + BLOCK], here) for i in range(0, n, BLOCK)]
             return np.concatenate(parts) if parts else np.empty((0, N_DIRECTIONS), np.float32)
         import torch
 
-        parts = [self._forward(part, here) for part in torch.split(X, 16 * BLOCK)]
+        parts = [forward(part, here) for part in torch.split(X, GPU_BLOCK)] if n else []
         return torch.cat(parts) if n else X.new_empty(0, N_DIRECTIONS)
 
     def standardised(self, logits: Array) -> Array:
@@ -173,7 +171,8 @@ class Prior:
 
         The values are rounded to a grid, so that their sums and those of their squares are exact.
         """
-        values = full_band(self.gcc, (_double(self._flat(X)) * SOUND_GRID).round())
+        whole = self._flat(X)[:, : self.gcc.whole.n_features]
+        values = full_band(self.gcc, (_double(whole) * SOUND_GRID).round())
         n = values.shape[1]
         total = values.sum(1)[:, None]
         spread = _root((n * (values * values).sum(1)[:, None] - total * total).clip(1.0))
@@ -218,27 +217,9 @@ class Prior:
         steered = self._places["numpy"]["matrix"].reshape(len(self.gcc.band_list), -1, N_DIRECTIONS)
         weighted = steered * (self.gcc.band_shares / len(self.gcc.pairs))[:, None, None]
         matrix = weighted.reshape(-1, N_DIRECTIONS).astype(np.float32)
-        maps: NDArray[np.float32] = (self._flat(np.asarray(X, np.float32))[:, None] @ matrix)[:, 0]
+        whole = self._flat(np.asarray(X, np.float32))[:, : len(matrix)]
+        maps: NDArray[np.float32] = (whole[:, None] @ matrix)[:, 0]
         return maps
-
-    def _forward(self, X: Array, w: dict[str, Array]) -> Array:
-        numpy = isinstance(X, np.ndarray)
-        rolled, joined = _movers(numpy)
-        n_maps, n_lags, _ = w["matrix"].shape
-        x = (_double(X).reshape(-1, n_maps, n_lags) * INPUT_GRID).round() / INPUT_GRID
-        maps = _on_grid((x.swapaxes(0, 1) @ w["matrix"]) * STEERED_GAIN)  # (n_maps, F, 360)
-        cells = maps.reshape(n_maps, len(x), CELLS, UNFOLD)
-        cells = cells.transpose(1, 2, 0, 3) if numpy else cells.permute(1, 2, 0, 3)
-        cells = cells.reshape(len(x), CELLS, n_maps * UNFOLD)
-        Z = _on_grid((cells @ w["enter"] + w["place"]).clip(0, LARGEST))
-        for k, dilation in enumerate(DILATIONS):
-            beside = joined([rolled(Z, shift) for shift in shifts(dilation)], -1)
-            overall = joined([_on_grid(Z.sum(1) / CELLS), Z.max(1) if numpy else Z.amax(1)], -1)
-            inner = beside @ w[f"near{k}"] + (overall @ w[f"around{k}"])[:, None] + w[f"offset{k}"]
-            inner = _on_grid(inner.clip(0, LARGEST))
-            Z = _on_grid((Z + inner @ w[f"mix{k}"] + w[f"bias{k}"]).clip(-LARGEST, LARGEST))
-        logits = _on_grid(Z.clip(0, LARGEST) @ w["leave"] + w["level"]).reshape(len(x), N_DIRECTIONS)
-        return logits.astype(np.float32) if numpy else logits.float()
 
     def blend(self, n_sources: int) -> Blend:
         """The prior and SRP-PHAT as one, by calibrated confidence, for 1 or 2 sources."""
@@ -246,6 +227,12 @@ class Prior:
             return Blend.from_dict(self.constants["blends"][str(n_sources)])
         except LookupError:
             raise PriorError(f"this prior of {self.array.name} was not calibrated") from None
+
+    def counting(self) -> list[Calibration]:
+        """How far the highest peak of its scores, and the next, can be trusted to be a source."""
+        if "counting" not in self.constants:
+            raise PriorError(f"this prior of {self.array.name} was not calibrated")
+        return [Calibration.from_dict(document) for document in self.constants["counting"]]
 
     def save(self, path: str | Path) -> None:
         """Write the prior as safetensors, whole or not at all."""
@@ -292,7 +279,10 @@ class Prior:
         """What `parts` gave; path: how errors call it."""
         try:
             if told.get("version") != VERSION:
-                raise PriorError(f"{path} has version {told.get('version')}; this program reads {VERSION}")
+                raise PriorError(
+                    f"{path} has version {told.get('version')}; this program reads {VERSION}, and "
+                    "`tyto prior ARRAY` makes a new one"
+                )
             frames = {k.removeprefix("frames."): v for k, v in arrays.items() if k.startswith("frames.")}
             weights = {k: v for k, v in arrays.items() if not k.startswith("frames.")}
             if any(values.dtype != np.int16 for values in weights.values()):
@@ -309,12 +299,13 @@ class Prior:
 
 
 def full_band(gcc: GccPhat, X: Array) -> Array:
-    """GCC-PHAT over all bands together, (n_frames, n_pairs x n_lags), of that of each; whole if they are.
+    """GCC-PHAT of whole frames over all bands, (n_frames, n_pairs x n_lags), of that of each band.
 
-    Bands count by their bins, in whole multiples of the narrowest: the result is the sum over that many.
+    Whole numbers stay whole: bands count by their bins, in whole multiples of the narrowest, and the
+    result is the sum over that many.
     """
     bins = [stop - start for start, stop in gcc.bins]
-    bands = X.reshape(len(X), len(bins), len(gcc.pairs) * gcc.n_lags)
+    bands = X[:, : gcc.whole.n_features].reshape(len(X), len(bins), len(gcc.pairs) * gcc.n_lags)
     total = bands[:, 0] * round(bins[0] / min(bins))
     for b in range(1, len(bins)):
         total = total + bands[:, b] * round(bins[b] / min(bins))
@@ -339,15 +330,6 @@ def _threads() -> Any:
     return ThreadpoolController()
 
 
-def _movers(numpy: bool) -> tuple[Callable[[Array, int], Array], Callable[[list[Array], int], Array]]:
-    """How arrays are rolled along their second axis and joined, in numpy or in torch."""
-    if numpy:
-        return lambda Z, shift: np.roll(Z, shift, 1), np.concatenate
-    import torch
-
-    return lambda Z, shift: torch.roll(Z, shift, 1), torch.cat
-
-
 def _double(X: Array) -> Array:
     return X.astype(np.float64) if isinstance(X, np.ndarray) else X.double()
 
@@ -358,10 +340,6 @@ def _root(squares: Array) -> Array:
     (torch's square root of a double is not always the correctly rounded one.)
     """
     return (np.sqrt(squares) if isinstance(squares, np.ndarray) else squares.sqrt()).round()
-
-
-def _on_grid(values: Array) -> Array:
-    return (values * GRID).round() / GRID
 
 
 def _check_constants(constants: Any) -> None:
@@ -377,12 +355,14 @@ def _check_constants(constants: Any) -> None:
         wrong = values.shape != (N_DIRECTIONS,) or not np.isfinite(values).all()
         if wrong or (name == "logit_spread" and not (values > 0).all()):
             raise damaged
-    blends = constants.get("blends", {})
-    if not isinstance(blends, dict):
+    blends, counting = constants.get("blends", {}), constants.get("counting", [])
+    if not isinstance(blends, dict) or not isinstance(counting, list) or len(counting) not in (0, 2):
         raise damaged
     try:
         for blend in blends.values():
             Blend.from_dict(blend)
+        for document in counting:
+            Calibration.from_dict(document)
     except DataError:
         raise damaged from None
 
@@ -393,19 +373,6 @@ def _step(values: NDArray[np.float64]) -> float:
     if not np.isfinite(largest) or largest >= 2**10:
         raise PriorError("a weight of the network is not finite or far too large: training went wrong")
     return float(2.0 ** np.ceil(np.log2(max(largest, 2.0**-10) / (2**15 - 1))))
-
-
-def _layout(n_maps: int, width: int) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {"enter": (n_maps * UNFOLD, width), "place": (CELLS, width)}
-    for k in range(len(DILATIONS)):
-        shapes |= {
-            f"near{k}": (len(TAPS) * width, width),
-            f"around{k}": (2 * width, width),
-            f"offset{k}": (width,),
-            f"mix{k}": (width, width),
-            f"bias{k}": (width,),
-        }
-    return shapes | {"leave": (width, UNFOLD), "level": (CELLS, UNFOLD)}
 
 
 def _sigmoid_table() -> NDArray[np.float32]:

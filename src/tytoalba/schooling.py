@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import Float, decode, decode_two
+from tytoalba.angles import Float, decode, decode_two, distance
 from tytoalba.calibration import Calibration, evidence, expected_calibration_error
 from tytoalba.data.features import FeatureSet, Progress
 from tytoalba.data.scenes import Scenes, scene_features
@@ -18,8 +18,8 @@ from tytoalba.data.voice import Voices
 from tytoalba.errors import DataError
 from tytoalba.geometry import MicArray
 from tytoalba.metrics import TOLERANCE, match
-from tytoalba.opinions import Blend
-from tytoalba.prior import Prior, prior_gcc, scores, steering_matrix
+from tytoalba.opinions import Blend, candidates
+from tytoalba.prior import Prior, prior_gcc, scores, steering_matrices
 from tytoalba.symmetry import symmetries
 from tytoalba.training import Recipe
 
@@ -28,6 +28,8 @@ TURNS = ("hybrid", "anechoic", "hybrid", "anechoic", "pyroom")
 RECIPE = Recipe(epochs=10, lr=2e-3, weight_decay=1e-6, batch=512)
 N_KEPT = 3000
 """Simulated frames that a prior keeps: two megabytes for four microphones at 48 kHz."""
+WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
+"""How much of SRP-PHAT's map may be added to the prior's scores; the first of the best on held-out scenes."""
 MARGINS = (1.0, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.0)
 """By how much SRP-PHAT may have to be surer to be believed; the first of the best on held-out scenes."""
 Who = Literal["srp", "prior", "blend"]
@@ -91,7 +93,7 @@ def school(
     array, gcc = lessons[0].array, lessons[0].gcc
     X = np.concatenate([lesson.flat for lesson in lessons])
     azimuth = np.concatenate([_two_columns(lesson.azimuth) for lesson in lessons])
-    network = Steered(steering_matrix(array, gcc), width=width, seed=seed, device=device)
+    network = Steered(steering_matrices(array, gcc), width=width, seed=seed, device=device)
     sides = sides_of([(view, view.order(gcc)) for view in symmetries(array)], gcc.n_features, device)
     loss = squared_loss(on_device(X, device), labels(azimuth, device, sigma), sides=sides)
     history = train(network, loss, len(X), recipe, seed=seed, on_epoch=on_progress)
@@ -123,11 +125,14 @@ def calibrated(prior: Prior, held: FeatureSet, device: str = "cpu") -> Prior:
                 f"only {rows.sum()} frames with {n} sources to calibrate on: simulate more scenes"
             )
         true = _two_columns(held.azimuth[rows])[:, :n]
-        trusted, second = (_calibration(maps[rows], true) for maps in (learned, fallback))
-        tried = [Blend(trusted, second, margin) for margin in MARGINS]
+        mixed = [learned[rows] + weight * fallback[rows] for weight in WEIGHTS]
+        best = int(np.argmax([_hits(_found(maps, n), true) for maps in mixed]))
+        trusted, second = (_calibration(maps, true) for maps in (mixed[best], fallback[rows]))
+        tried = [Blend(trusted, second, margin, WEIGHTS[best]) for margin in MARGINS]
         hits = [_hits(blend(learned[rows], fallback[rows], n).azimuth, true) for blend in tried]
         blends[str(n)] = tried[int(np.argmax(hits))].to_dict()
-    return replace(prior, constants=prior.constants | {"blends": blends})
+    counting = [calibration.to_dict() for calibration in _counting(learned, held.azimuth)]
+    return replace(prior, constants=prior.constants | {"blends": blends, "counting": counting})
 
 
 def judge(prior: Prior, frames: FeatureSet, device: str = "cpu") -> list[Judgement]:
@@ -224,6 +229,17 @@ def _found(maps: Float, n: int) -> Float:
 def _calibration(maps: Float, true: Float) -> Calibration:
     found = _found(maps, true.shape[1])
     return Calibration.fit(evidence(maps, found).ravel(), (match(found, true) <= TOLERANCE).ravel())
+
+
+def _counting(maps: Float, true: Float) -> list[Calibration]:
+    """How far the highest peak, and the next, can be trusted to be a source, however many there are."""
+    found = candidates(maps, 2)
+    apart = distance(found[:, :, None], _two_columns(true)[:, None])  # (n_frames, peaks, sources)
+    near = np.nan_to_num(apart, nan=np.inf) <= TOLERANCE
+    near[:, 1] &= ~near[:, 0]  # a source is found once
+    strength = evidence(maps, found)
+    there = np.isfinite(found)
+    return [Calibration.fit(strength[there[:, k], k], near[there[:, k], k].any(axis=1)) for k in (0, 1)]
 
 
 def _hits(found: Float, true: Float) -> float:

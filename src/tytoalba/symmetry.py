@@ -40,7 +40,7 @@ class Symmetry:
     def order(self, gcc: GccPhat) -> NDArray[np.intp]:
         """Which value of a frame's GCC-PHAT (n_features,) comes to each place."""
         came_from = np.argsort(self.partner)  # the microphone whose sound is now at each place
-        index = np.arange(gcc.n_features).reshape(len(gcc.band_list), len(gcc.pairs), gcc.n_lags)
+        index = np.arange(gcc.n_features).reshape(gcc.n_looks, len(gcc.pairs), gcc.n_lags)
         number = {pair: p for p, pair in enumerate(gcc.pairs)}
         result = np.empty_like(index)
         for p, (i, j) in enumerate(gcc.pairs):

@@ -83,6 +83,7 @@ def bench(
             load_benchdata,
             config.data,
             bands=config.bands[0] if len(config.bands) == 1 else config.bands,
+            parts=config.parts,
             noises=config.noise_conditions,
             noise_share=config.noise_share,
             size=config.size,
@@ -125,8 +126,11 @@ def _unfit(data: BenchData, config: Config) -> str:
 
     if data.name != data_name(config.data):
         return f"holds {data.name}, not {config.data}"
-    if config.data.startswith("simulated:") and data.gcc and data.gcc.band_list != config.bands:
-        return f"has the bands {data.gcc.band_list} Hz, not {config.bands}"
+    if config.data.startswith("simulated:") and data.gcc:
+        if data.gcc.band_list != config.bands:
+            return f"has the bands {data.gcc.band_list} Hz, not {config.bands}"
+        if data.gcc.parts != config.parts:
+            return f"has frames in {data.gcc.parts} parts, not {config.parts}"
     there = {condition for condition, _ in data.tests}
     missing = [str(noise) for noise in config.noise_conditions if str(noise) not in there]
     return f"lacks the noise {missing[0]!r}" if missing else ""

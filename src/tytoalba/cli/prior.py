@@ -95,7 +95,7 @@ def prior(
         "scenes to learn from", mics, voices, scenes, turns, "train", 3 * seed, processes, every
     )
     held = _simulated("to calibrate on", mics, (real,), few, turns, "valid", 3 * seed + 1, processes)
-    strange = _simulated("to judge on", mics, (real,), few, turns, "test", 3 * seed + 2, processes)
+    strange = _simulated("to judge on", mics, (real,), 3 * few, turns, "test", 3 * seed + 2, processes)
     with progress_bar("epochs") as steps:
         made = school([lessons], on_progress=steps, **how)
     made = calibrated(made, held, how["device"])

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len
+from scipy.fft import irfft, next_fast_len, rfft
 
 from tytoalba.data.rooms import Placement, Room, Vector, diffuse_noise, room_response, wavefronts
 from tytoalba.errors import MissingExtraError
@@ -211,20 +211,44 @@ def _room_around(
     return (x, y, z), Placement((float(centre[0]), float(centre[1]), float(centre[2])), heading)
 
 
+def crowd_noise(array: MicArray, voices: list[Sound], rng: np.random.Generator) -> Sound:
+    """People who talk all around, none of whom is meant, (n_mics, n_samples).
+
+    voices: what they say, of one length and loudness. Each comes from somewhere and, later and weaker, from
+    somewhere else.
+    """
+    n_samples = len(voices[0])
+    n_fft = next_fast_len(n_samples + array.sample_rate // 10, real=True)  # room for what comes later
+    total = np.zeros((array.n_mics, n_fft // 2 + 1), np.complex64)
+    for voice in voices:
+        said = rfft(voice, n_fft) * np.exp(rng.normal(0.0, 0.5))
+        for later, weaker in ((0.0, 1.0), (rng.uniform(0.002, 0.06), rng.uniform(0.2, 0.8))):
+            late = _shifts(np.array([later * array.sample_rate / n_fft]), len(said))[0]
+            total += _wave(array, np.asarray(said * late * weaker, np.complex64), n_fft, rng)
+    return np.asarray(irfft(total, n_fft, axis=-1)[:, :n_samples], np.float32)
+
+
 def _few_waves(array: MicArray, n_samples: int, tilt: float, rng: np.random.Generator) -> Sound:
     n_fft = next_fast_len(n_samples, real=True)
     hertz = np.fft.rfftfreq(n_fft, 1 / array.sample_rate)
     shape = (np.maximum(hertz, 50.0) ** (-tilt / 2) * (hertz > 0)).astype(np.float32)
     total = np.zeros((array.n_mics, len(hertz)), np.complex64)
     for _ in range(int(rng.integers(3, 16))):
-        azimuth, elevation = rng.uniform(0, 360), np.rad2deg(np.arcsin(rng.uniform(-0.7, 0.9)))
-        wave = rng.standard_normal((len(hertz), 2), dtype=np.float32).view(np.complex64)[:, 0] * shape
-        gain = array.gains(azimuth, elevation) * np.exp(rng.normal(0.0, 0.7))
-        delayed = _shifts(array.arrival_times(azimuth, elevation) * array.sample_rate / n_fft, len(hertz))
-        delayed *= gain[:, None].astype(np.float32)
-        delayed *= wave
-        total += delayed
+        noise = rng.standard_normal((len(hertz), 2), dtype=np.float32).view(np.complex64)[:, 0] * shape
+        total += _wave(array, noise * np.float32(np.exp(rng.normal(0.0, 0.7))), n_fft, rng)
     return np.asarray(irfft(total, n_fft, axis=-1)[:, :n_samples], np.float32)
+
+
+def _wave(
+    array: MicArray, spectrum: NDArray[np.complex64], n_fft: int, rng: np.random.Generator
+) -> NDArray[np.complex64]:
+    """A plane wave from a direction drawn at random, as each microphone hears it: (n_mics, n_bins)."""
+    azimuth, elevation = rng.uniform(0, 360), np.rad2deg(np.arcsin(rng.uniform(-0.7, 0.9)))
+    turns = array.arrival_times(azimuth, elevation) * array.sample_rate / n_fft
+    wave = _shifts(turns, len(spectrum))
+    wave *= array.gains(azimuth, elevation)[:, None].astype(np.float32)
+    wave *= spectrum
+    return wave
 
 
 def _shifts(turns: Vector, n_bins: int) -> NDArray[np.complex64]:

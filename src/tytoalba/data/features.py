@@ -34,7 +34,7 @@ Progress = Callable[[int, int], None]
 class FeatureSet:
     """Frames as features, with directions and where they come from.
 
-    X: (n_frames, n_pairs, n_lags), or (n_frames, n_bands, n_pairs, n_lags) for several bands; float32.
+    X: (n_frames, n_pairs, n_lags), or (n_frames, n_looks, n_pairs, n_lags) for several looks; float32.
     azimuth: degrees, (n_frames, n_sources), NaN where there is no further source.
     recording: number of each frame's recording in `names`; frame: its number there.
     array, gcc: what the features were computed for and how.
@@ -143,15 +143,15 @@ def describe(gcc: GccPhat) -> dict[str, Any]:
         "max_lag": gcc.max_lag,
         "bands": [[low, high if np.isfinite(high) else None] for low, high in gcc.band_list],
         "single_band": gcc.bands is gcc.band_list[0],
+        "parts": gcc.parts,
     }
 
 
 def read_description(told: dict[str, Any], array: MicArray) -> GccPhat:
     """What `describe` told, for an array."""
     listed = tuple((low, np.inf if high is None else high) for low, high in told["bands"])
-    return GccPhat.for_array(
-        array, told["n_samples"], listed[0] if told["single_band"] else listed, told["max_lag"]
-    )
+    bands = listed[0] if told["single_band"] else listed
+    return GccPhat.for_array(array, told["n_samples"], bands, told["max_lag"], told.get("parts", 1))
 
 
 def extract(

@@ -3,8 +3,8 @@
 A scene is drawn from its seed and number alone. What varies: gain (+-3 dB), place (1-2 mm), phase and
 spectrum of each microphone, their pattern, the speed of sound; one or two talkers anywhere (0.3-4 m, up to
 60 degrees up), their level, directivity and orientation; the surroundings (`acoustics`), a reflector or body
-close by; noise from everywhere, from one place (fans, tones, hiss, far voices) and of the sensors;
-bandwidth, level, clipping.
+close by; noise from everywhere, of people who talk all around, from one place (fans, tones, hiss, far
+voices) and of the sensors; bandwidth, level, clipping.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.signal import oaconvolve
 
 from tytoalba.angles import distance
-from tytoalba.data.acoustics import FAMILIES, Source, ambient_noise, reflector
+from tytoalba.data.acoustics import FAMILIES, Source, ambient_noise, crowd_noise, reflector
 from tytoalba.data.features import FeatureSet, Piece, Progress, gather, recording_features
 from tytoalba.data.noise import fan_sound
 from tytoalba.data.simulated import CEILING, SimulatedRecording, activity, as_recording, rms
@@ -35,6 +35,8 @@ OWN_PATTERN = 0.03
 simulations with the file's own pattern has never heard exactly that."""
 
 PARTS = ("train", "valid", "test")
+CROWDS = 0.2
+"""Share of scenes whose background noise is other people."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,9 @@ class Scenes:
         talking, unsure, speakers = [], np.zeros(len(frame_ids), bool), []
         close = rng.random() < 0.3
         for talker, response in zip(talkers, responses, strict=False):
-            voices = self.voices[int(rng.integers(len(self.voices)))]
-            speakers.append(int(rng.choice(split_speakers(voices.n_speakers, self.speakers))))
-            dry = self._speech(voices, speakers[-1], rng)
+            voices, speaker = self._somebody(rng)
+            speakers.append(speaker)
+            dry = self._speech(voices, speaker, rng)
             heard = _heard(dry, response)
             if close:
                 heard += _heard(dry, reflector(device, talker, rng))
@@ -120,6 +122,14 @@ class Scenes:
             azimuth = rng.uniform(0, 360, 2)
         return [_talker(float(angle), rng) for angle in azimuth]
 
+    def _somebody(self, rng: np.random.Generator) -> tuple[Voices, int]:
+        voices = self.voices[int(rng.integers(len(self.voices)))]
+        return voices, int(rng.choice(split_speakers(voices.n_speakers, self.speakers)))
+
+    def _bystander(self, rng: np.random.Generator) -> Sound:
+        spoken = self._speech(*self._somebody(rng), rng)
+        return spoken / np.float32(rms(spoken))
+
     def _speech(self, voices: Voices, speaker: int, rng: np.random.Generator) -> Speech:
         spoken = voices.speak(speaker, int(np.ceil(self.seconds * SPEECH_RATE)) + 64, rng)
         return at_rate(spoken, self.array.sample_rate)[: self.n_samples]
@@ -137,7 +147,10 @@ class Scenes:
         power = max(float(np.mean(speech**2)), 1e-6)  # nobody talks: noise alone
         snr = rng.uniform(-12, 10) if rng.random() < 0.25 else rng.uniform(10, 42)
         share = np.exp(rng.uniform(np.log(0.01), 0.0))  # of the sensors
-        ambient = ambient_noise(family, device, late, n, rng.uniform(0.0, 2.0), rng)
+        if rng.random() < CROWDS:
+            ambient = crowd_noise(device, [self._bystander(rng) for _ in range(rng.integers(3, 17))], rng)
+        else:
+            ambient = ambient_noise(family, device, late, n, rng.uniform(0.0, 2.0), rng)
         noise = np.sqrt(1 - share) * ambient / rms(ambient)
         noise += np.sqrt(share) * _coloured(
             rng.standard_normal(speech.shape, np.float32), rate, rng.uniform(-0.3, 1.2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,9 +32,21 @@ def checked_features(task: Task, X: ArrayLike) -> NDArray[np.float32]:
         )
     if rows.dtype.kind not in "fiu":
         raise TytoError(f"features must be real numbers, got {rows.dtype}")
-    if not np.isfinite(rows).all():
+    if not _finite(rows):
         raise TytoError("features hold NaN or infinity; did a silent or damaged frame slip through?")
     return np.ascontiguousarray(rows, np.float32)
+
+
+def _finite(rows: NDArray[Any]) -> bool:
+    """Whether there is no NaN or infinity: one look at large arrays, and nothing as large beside them.
+
+    The sum is finite only if all values are; where it is not, they may still be so large that it overflowed.
+    """
+    if rows.dtype.kind != "f":
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = rows.sum()
+    return bool(np.isfinite(total)) or bool(np.isfinite(rows).all())
 
 
 def checked_phase(task: Task, phase: Phase) -> tuple[NDArray[np.float32], Float, NDArray[np.intp]]:

@@ -1,16 +1,17 @@
 """Fine-tune, the lower bound: goes on with the weights it has, on the new phase alone, and forgets.
 
-It is also the frame that the other gradient methods stand in. A method changes one of four things: the
-network it starts from (`start`), what it learns (`lesson`), what it keeps afterwards (`keep`), and how it
-scores. The loss is the paper's: squared, all 360 sigmoid outputs against the Gaussian label, so the columns
-of old directions learn zero. Seeds depend on the task and the phase alone: on the first phase, methods
-that do the same get the same network.
+`Gradient` is the frame that all gradient methods stand in. A method changes one of four things: the network
+it starts from (`start`), what it learns (`lesson`), what it keeps afterwards (`keep`), and how it scores. The
+loss is the paper's: squared, all 360 sigmoid outputs against the Gaussian label, so the columns of old
+directions learn zero. Seeds depend on the task and the phase alone: on the first phase, methods that do the
+same get the same network.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +26,11 @@ from tytoalba.training import Recipe, Schedule, labels, on_device, squared_loss,
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from tytoalba.backbone import Layer, Mlp
+    from tytoalba.backbone import Layer, Mlp, Network
     from tytoalba.training import Loss
+
+Net = TypeVar("Net", bound="Network")
+"""The kind of network that a method trains."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,8 @@ class Lesson:
     replay_batch: int = 0
 
 
-class FineTune(Method):
-    """Continue on each phase alone; keeps the network and nothing else."""
+class Gradient(Method, Generic[Net]):
+    """Learns each phase with one network; keeps the network and nothing else."""
 
     def __init__(
         self,
@@ -60,7 +64,8 @@ class FineTune(Method):
         self.dropout = dropout
         self.n_phases_ = 0
         self.seen_ = np.zeros(task.n_directions, np.bool_)
-        self.network_: Mlp | None = None
+        self.asked_at_a_time = 8192
+        self.network_: Net | None = None
 
     def learn(self, phase: Phase) -> None:
         """Learn one more phase; an interruption leaves the method as it was."""
@@ -81,16 +86,20 @@ class FineTune(Method):
         self.seen_[phase.directions] = True
         self.n_phases_ += 1
 
-    def start(self) -> Mlp:
-        """The network that goes into this phase: a copy, so that the old one can teach."""
-        return self.fresh() if self.network_ is None else self.network_.copy()
+    @abstractmethod
+    def fresh(self) -> Net:
+        """A network with initial weights."""
 
-    def lesson(self, network: Mlp, phase: Phase) -> Lesson:  # noqa: ARG002
+    def start(self) -> Net:
+        """The network that goes into this phase: a new one."""
+        return self.fresh()
+
+    def lesson(self, network: Net, phase: Phase) -> Lesson:  # noqa: ARG002
         """What to learn from a phase."""
         X, Y = self.frames(phase.X, phase.azimuth)
         return Lesson(squared_loss(X, Y), len(X))
 
-    def keep(self, network: Mlp, phase: Phase) -> None:
+    def keep(self, network: Net, phase: Phase) -> None:
         """Keep more than the network, once it has learned the phase."""
 
     def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -122,8 +131,8 @@ class FineTune(Method):
         """Of the coming phase."""
         return int(np.random.SeedSequence([self.task.seed, self.n_phases_]).generate_state(1)[0])
 
-    def fresh(self) -> Mlp:
-        """A network with initial weights."""
+    def mlp(self) -> Mlp:
+        """The paper's network with initial weights."""
         from tytoalba.backbone import Mlp
 
         return Mlp(
@@ -144,12 +153,13 @@ class FineTune(Method):
         Y = labels(azimuth, self.task.device, self.task.sigma, self.task.n_directions)
         return self.inputs(X), Y
 
-    def layer(self, X: NDArray[np.float32], layer: Layer, network: Mlp | None = None) -> NDArray[np.float32]:
+    def layer(self, X: NDArray[np.float32], layer: Layer, network: Net | None = None) -> NDArray[np.float32]:
         """A layer for raw features, of the network that learned last unless another is given."""
         network = network or self.network_
         if network is None:
             raise TytoError(f"{type(self).__name__} has learned nothing yet: call learn or restore first")
-        values: NDArray[np.float32] = network.predict(self.inputs(X), layer).cpu().numpy()
+        found = network.predict(self.inputs(X), layer, self.asked_at_a_time)
+        values: NDArray[np.float32] = found.cpu().numpy()
         return values
 
     def old_columns(self, phase: Phase) -> NDArray[np.bool_]:
@@ -157,6 +167,18 @@ class FineTune(Method):
         old = self.seen_.copy()
         old[phase.directions] = False
         return old
+
+
+class FineTune(Gradient["Mlp"]):
+    """Continue on each phase alone."""
+
+    def fresh(self) -> Mlp:
+        """The paper's network."""
+        return self.mlp()
+
+    def start(self) -> Mlp:
+        """The network that goes into this phase: a copy, so that the old one can teach."""
+        return self.fresh() if self.network_ is None else self.network_.copy()
 
 
 def part(memory: Memory, prefix: str) -> Memory:

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import Float
+from tytoalba.angles import N_DIRECTIONS, Float
 from tytoalba.errors import TytoError
 from tytoalba.methods.checks import checked_features, checked_phase
 from tytoalba.methods.exemplars import stack_azimuths
-from tytoalba.methods.finetune import FineTune, Lesson
+from tytoalba.methods.finetune import Gradient, Lesson
 from tytoalba.methods.method import Memory, Task
 from tytoalba.methods.views import views_of
 from tytoalba.phases import Phase
-from tytoalba.training import Options, sides_of, squared_loss
+from tytoalba.prior import steering_matrices
+from tytoalba.training import Options, on_device, sides_of, squared_loss
 
 if TYPE_CHECKING:
-    from tytoalba.backbone import Mlp
+    from torch import Tensor
+
+    from tytoalba.backbone import Network
+
+Kind = Literal["mlp", "steered"]
 
 
-class Joint(FineTune):
+class Joint(Gradient["Network"]):
     """Everything seen so far, from new initial weights at each phase.
+
+    network: "mlp" is the paper's; "steered" the one behind a prior (`tytoalba.steered`), which knows where
+    the microphones are and takes GCC-PHAT as it is, unscaled; it has no dropout.
 
     views: from how many sides frames are looked at where the array is symmetric, as `Tyto` does: one drawn
     anew each time in training, all averaged when asked. 1 is the paper's.
@@ -30,10 +39,18 @@ class Joint(FineTune):
 
     keeps: ClassVar[Literal["nothing", "exemplars", "everything"]] = "everything"
 
-    def __init__(self, task: Task, *, views: int = 1, **options: Unpack[Options]) -> None:
+    def __init__(
+        self, task: Task, *, views: int = 1, network: Kind = "mlp", **options: Unpack[Options]
+    ) -> None:
         super().__init__(task, **options)
         if views < 1:
             raise TytoError(f"views must be at least 1, got {views}")
+        if network not in get_args(Kind):
+            raise TytoError(f"network must be one of {', '.join(get_args(Kind))}, got {network!r}")
+        self.steered = network == "steered"
+        if self.steered:
+            _ = self._matrices  # says what is wrong with the task
+            self.asked_at_a_time = 1024  # a frame of seven windows takes it about 1 MB
         self.views = views_of(task)[:views]
         self.X_ = np.empty((0, task.n_inputs), np.float32)
         self.azimuth_: Float = np.empty((0, 1))
@@ -46,11 +63,21 @@ class Joint(FineTune):
         super().learn(Phase(X, azimuth, directions))
         self.X_, self.azimuth_ = X, azimuth
 
-    def start(self) -> Mlp:
+    def fresh(self) -> Network:
         """New initial weights."""
-        return self.fresh()
+        if not self.steered:
+            return self.mlp()
+        from tytoalba.steered import Steered
 
-    def lesson(self, network: Mlp, phase: Phase) -> Lesson:  # noqa: ARG002
+        return Steered(self._matrices, width=self.width, seed=self.phase_seed, device=self.task.device)
+
+    def inputs(self, X: NDArray[np.float32]) -> Tensor:
+        """Features on the device, scaled where the network wants it."""
+        if not self.steered:
+            return super().inputs(X)
+        return on_device(checked_features(self.task, X), self.task.device)
+
+    def lesson(self, network: Network, phase: Phase) -> Lesson:  # noqa: ARG002
         """All frames, seen from every side."""
         X, Y = self.frames(phase.X, phase.azimuth)
         sides = sides_of(self.views, self.task.n_inputs, self.task.device)
@@ -71,3 +98,23 @@ class Joint(FineTune):
         super().restore(memory)
         self.X_ = np.array(memory["X"], np.float32)
         self.azimuth_ = np.array(memory["azimuth"], np.float64)
+
+    @cached_property
+    def _matrices(self) -> dict[str, NDArray[np.float64]]:
+        """What each pair says of each azimuth, which the steered network starts with."""
+        task = self.task
+        if task.array is None or task.gcc is None:
+            raise TytoError(
+                "the steered network needs to know the array and its GCC-PHAT: give the task `array` and "
+                "`gcc`, or take network = 'mlp' where the features come without them"
+            )
+        if task.gcc.n_features != task.n_inputs:
+            raise TytoError(
+                f"this GCC-PHAT has {task.gcc.n_features} values a frame, the task {task.n_inputs}; "
+                "are there features of another kind beside it?"
+            )
+        if task.n_directions != N_DIRECTIONS:
+            raise TytoError(
+                f"the steered network scores {N_DIRECTIONS} directions, the task has {task.n_directions}"
+            )
+        return steering_matrices(task.array, task.gcc)

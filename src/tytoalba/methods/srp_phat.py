@@ -17,7 +17,8 @@ from tytoalba.srp import lag_matrix
 class SrpPhatMethod(Method):
     """The steered response power of the GCC-PHAT features themselves; of several bands their sum by bins.
 
-    The features are taken as they are: no scaling, whatever the task says, as it would only shift the map.
+    Windows of a frame do not count. The features are taken as they are: no scaling, whatever the task
+    says, as it would only shift the map.
     """
 
     def __init__(self, task: Task) -> None:
@@ -32,10 +33,10 @@ class SrpPhatMethod(Method):
                 f"this GCC-PHAT has {task.gcc.n_features} values a frame, the task {task.n_inputs}; "
                 "are there features of another kind beside it?"
             )
-        bands = task.gcc.band_list
-        maps = [lag_matrix(replace(task.gcc, bands=b), task.array, task.n_directions) for b in bands]
+        whole = task.gcc.whole
+        maps = [lag_matrix(replace(whole, bands=b), task.array, task.n_directions) for b in whole.band_list]
         weighted = np.array(maps) * task.gcc.band_shares[:, None, None]
-        self._matrix = weighted.reshape(-1, task.n_directions).astype(np.float32)  # (n_inputs, n_directions)
+        self._matrix = weighted.reshape(-1, task.n_directions).astype(np.float32)  # (values, n_directions)
 
     def learn(self, phase: Phase) -> None:
         """Nothing to learn; a phase that does not fit is still refused."""
@@ -43,7 +44,7 @@ class SrpPhatMethod(Method):
 
     def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """SRP maps (n_frames, n_directions)."""
-        return checked_features(self.task, X) @ self._matrix
+        return checked_features(self.task, X)[:, : len(self._matrix)] @ self._matrix
 
     def memory(self) -> Memory:
         """Nothing is kept."""

@@ -20,7 +20,7 @@ from tytoalba.methods.views import views_of
 from tytoalba.opinions import known
 from tytoalba.phases import Phase
 from tytoalba.prior import Prior, scores
-from tytoalba.products import SCALE, gaussian_labels, quantize_labels
+from tytoalba.products import SCALE, bring, gaussian_labels, quantize_labels
 from tytoalba.ridge import choose_ridge
 
 START, RUN, TENTH = 0.1, 256, 10
@@ -149,7 +149,7 @@ class Tyto(Method):
                     continue
                 here = apart if own is held else ~apart | (held is None)
                 for rows in blocks(len(chosen := np.flatnonzero((times == weight) & here))):
-                    some = chosen[rows]
+                    some = rows if len(chosen) == len(X) else chosen[rows]  # all of them: no copy
                     x = self._beside(X[some])
                     for view, order in self._views:
                         H, B = self.inputs.codes(x[:, order])
@@ -338,11 +338,7 @@ class Tyto(Method):
 
     def _beside(self, values: NDArray[Any]) -> Any:
         """An array where the head is."""
-        if self._head.device is None:
-            return values
-        import torch
-
-        return torch.tensor(values, device=self._head.device)
+        return bring(values, self._head.device)
 
     def _here(self, values: Any) -> NDArray[Any]:
         """An array from where the head is."""
