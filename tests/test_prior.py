@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from networks import trained_like
 from tytoalba.angles import decode, distance, encode
+from tytoalba.errors import TytoError
 from tytoalba.gcc import GccPhat
 from tytoalba.geometry import MicArray, load_array
 from tytoalba.prior import (
@@ -25,6 +27,7 @@ from tytoalba.prior import (
     TOP,
     Prior,
     PriorError,
+    array_of,
     full_band,
     prior_gcc,
     scores,
@@ -42,15 +45,6 @@ GCC = prior_gcc(MINE)
 quick = settings(max_examples=25, deadline=None)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take ten times as long on arrays this small."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def plane_waves(array: MicArray, azimuth: Any, noise: float = 0.0) -> NDArray[np.float64]:
     """Frames (n_frames, n_mics, n_samples) of white plane waves, and noise of each microphone's own."""
     rng = np.random.default_rng(3)
@@ -60,27 +54,6 @@ def plane_waves(array: MicArray, azimuth: Any, noise: float = 0.0) -> NDArray[np
     delay = array.arrival_times(np.asarray(azimuth, float))[..., None]  # (F, M, 1)
     heard = np.fft.irfft(sound * np.exp(-2j * np.pi * hertz * delay), n, axis=-1)
     return np.asarray(heard + noise * rng.standard_normal(heard.shape))
-
-
-def trained_like(width: int = 5, seed: int = 0) -> Any:
-    """A network whose normalisation is not the identity, without the time that training takes."""
-    from tytoalba.backbone import BatchNorm
-    from tytoalba.steered import Steered
-
-    network = Steered(steering_matrices(MINE, GCC), width=width, seed=seed)
-    chance = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, value in network.named_parameters():
-            if name in ("place", "level") or name.startswith("bias"):
-                value.add_(torch.empty(value.shape).uniform_(-0.5, 0.5, generator=chance))
-        norms = [module for module in network.modules() if isinstance(module, BatchNorm)]
-        assert network.hearing in norms
-        for norm in norms:
-            norm.weight.uniform_(0.5, 1.5, generator=chance)
-            norm.bias.uniform_(-0.5, 0.5, generator=chance)
-            norm.running_mean.uniform_(-0.5, 0.5, generator=chance)
-            norm.running_var.uniform_(0.5, 2.0, generator=chance)
-    return network.eval()
 
 
 @pytest.fixture(scope="module", name="X")
@@ -93,7 +66,7 @@ def heard() -> NDArray[np.float32]:
 
 @pytest.fixture(scope="module")
 def prior(X: NDArray[np.float32]) -> Prior:
-    made = Prior.quantised(MINE, GCC, trained_like().folded(), about={"n_frames": 1})
+    made = Prior.quantised(MINE, GCC, trained_like(MINE, GCC).folded(), about={"n_frames": 1})
     logits = made.logits(X)
     told = {"logit_mean": logits.mean(axis=0).tolist(), "logit_spread": (1.0 + logits.std(axis=0)).tolist()}
     return replace(made.with_frames(X[:20]), constants=told)
@@ -104,7 +77,7 @@ def prior(X: NDArray[np.float32]) -> Prior:
 
 @pytest.mark.parametrize(("width", "seed"), [(3, 0), (8, 1)])
 def test_the_prior_says_what_its_network_says(width: int, seed: int, X: NDArray[np.float32]) -> None:
-    network = trained_like(width, seed)
+    network = trained_like(MINE, GCC, width, seed)
     made = Prior.quantised(MINE, GCC, network.folded())
     expected = network.predict(torch.tensor(X), "logits").numpy()
     assert expected.std() > 0.1
@@ -114,7 +87,7 @@ def test_the_prior_says_what_its_network_says(width: int, seed: int, X: NDArray[
 
 
 def test_weights_are_as_fine_as_16_bits_allow() -> None:
-    weights = trained_like().folded()
+    weights = trained_like(MINE, GCC).folded()
     made = Prior.quantised(MINE, GCC, weights)
     for name, real in weights.items():
         step = made.steps[name]
@@ -125,7 +98,7 @@ def test_weights_are_as_fine_as_16_bits_allow() -> None:
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, 2.0**10])
 def test_weights_that_training_ruined_are_refused(wrong: float) -> None:
-    weights = trained_like().folded()
+    weights = trained_like(MINE, GCC).folded()
     weights["mix2"][0, 0] = wrong
     with pytest.raises(PriorError, match="training went wrong"):
         Prior.quantised(MINE, GCC, weights)
@@ -134,7 +107,7 @@ def test_weights_that_training_ruined_are_refused(wrong: float) -> None:
 def test_a_prior_of_another_array_has_other_weights() -> None:
     pair = MicArray("pair", ((0.0, 0.1, 0.0), (0.0, -0.1, 0.0)), sample_rate=16000)
     with pytest.raises(PriorError, match="do not fit each other"):
-        Prior.quantised(pair, prior_gcc(pair), trained_like().folded())
+        Prior.quantised(pair, prior_gcc(pair), trained_like(MINE, GCC).folded())
 
 
 # ---- the same bits everywhere
@@ -401,6 +374,32 @@ def test_a_damaged_file_among_them_is_named(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "cut.safetensors").write_bytes(b"abc")
     with pytest.raises(PriorError, match=r"cut\.safetensors is damaged"):
         find_prior(MINE)
+
+
+def test_an_old_prior_of_another_array_is_in_nobodys_way(
+    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
+
+    def change(told: dict[str, Any], _: dict[str, Any]) -> None:
+        told["version"] = 1
+
+    path = altered(prior, tmp_path, change)
+    assert array_of(path) == prior.array
+    assert find_prior(load_array("pepper")) is not None
+    with pytest.raises(PriorError, match=r"has version 1; this program reads 2, and `tyto prior ARRAY`"):
+        find_prior(MINE)
+
+
+@pytest.mark.parametrize("toml", [None, 5, "name =", "name = 'x'"])
+def test_a_prior_of_no_array_is_refused(
+    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toml: Any
+) -> None:
+    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
+    path = altered(prior, tmp_path, lambda told, _: told.update(array=toml))
+    for asked in (lambda: array_of(path), lambda: Prior.load(path), lambda: find_prior(load_array("pepper"))):
+        with pytest.raises(TytoError, match=r"altered\.safetensors"):
+            asked()
 
 
 def test_a_prior_that_was_not_calibrated_does_not_blend(prior: Prior) -> None:

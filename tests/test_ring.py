@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from networks import trained_like
 from tytoalba.gcc import GccPhat
 from tytoalba.geometry import MicArray, builtin_arrays
 from tytoalba.prior import Prior, PriorError, prior_gcc, steering_matrices
@@ -37,39 +37,13 @@ BIASES = ("place", "level", "heard", "offset", "bias")
 WINDOWS = pytest.mark.parametrize("parts", [1, 4], ids=["whole", "windows"])
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take ten times as long on arrays this small."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def gcc_of(parts: int) -> GccPhat:
     return GccPhat.for_array(TRIO, 1024, BANDS, parts=parts)
 
 
 @lru_cache
-def network_of(parts: int, width: int = 8) -> Any:
-    """A network whose normalisation is not the identity, without the time that training takes."""
-    from tytoalba.backbone import BatchNorm
-    from tytoalba.steered import Steered
-
-    network = Steered(steering_matrices(TRIO, gcc_of(parts)), width=width, seed=3)
-    chance = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for name, value in network.named_parameters():
-            if name in ("place", "level") or name.startswith("bias"):
-                value.add_(torch.empty(value.shape).uniform_(-0.5, 0.5, generator=chance))
-        norms = [module for module in network.modules() if isinstance(module, BatchNorm)]
-        assert len(norms) == len(DILATIONS) + 1 + (parts > 1)
-        for norm in norms:
-            norm.weight.uniform_(0.5, 1.5, generator=chance)
-            norm.bias.uniform_(-0.5, 0.5, generator=chance)
-            norm.running_mean.uniform_(-0.5, 0.5, generator=chance)
-            norm.running_var.uniform_(0.5, 2.0, generator=chance)
-    return network.eval()
+def network_of(parts: int) -> Any:
+    return trained_like(TRIO, gcc_of(parts), width=8, seed=3)
 
 
 @lru_cache

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -158,8 +160,9 @@ class Prior:
             return np.concatenate(parts) if parts else np.empty((0, N_DIRECTIONS), np.float32)
         import torch
 
-        parts = [forward(part, here) for part in torch.split(X, GPU_BLOCK)] if n else []
-        return torch.cat(parts) if n else X.new_empty(0, N_DIRECTIONS)
+        if not n:
+            return X.new_empty(0, N_DIRECTIONS)
+        return torch.cat([forward(part, here) for part in torch.split(X, GPU_BLOCK)])
 
     def standardised(self, logits: Array) -> Array:
         """Logits less their mean in simulations, over their spread there."""
@@ -257,22 +260,9 @@ class Prior:
     @classmethod
     def load(cls, path: str | Path) -> Prior:
         """Read a prior; a file that is damaged, foreign or of another version is refused."""
-        from safetensors import SafetensorError, safe_open
-
-        unreadable = (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError)
-        if not Path(path).is_file():
-            raise PriorError(f"no such file: {path}; `tyto prior ARRAY` makes a prior")
-        try:
-            with safe_open(str(path), framework="numpy") as file:
-                told = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
-                if not isinstance(told, dict) or told.get("format") != FORMAT:
-                    raise PriorError(f"{path} holds no prior; `tyto prior ARRAY` makes one")
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
+        with _opened(path) as (told, file):
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
             return cls.from_parts(told, arrays, str(path))
-        except PriorError:
-            raise
-        except (*unreadable, OverflowError, RecursionError) as error:
-            raise PriorError(f"{path} is damaged or no prior: {error}") from error
 
     @classmethod
     def from_parts(cls, told: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str) -> Prior:
@@ -296,6 +286,32 @@ class Prior:
             raise
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
             raise PriorError(f"{path} is damaged or no prior: {error}") from error
+
+
+def array_of(path: str | Path) -> MicArray:
+    """The array of a prior's file, whatever its version; nothing else is read."""
+    with _opened(path) as (told, _):
+        return MicArray.from_toml(told["array"], str(path))
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[tuple[dict[str, Any], Any]]:
+    """What a prior's file says of itself, and the file; refused where it is damaged or something else."""
+    from safetensors import SafetensorError, safe_open
+
+    unreadable = (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError)
+    if not Path(path).is_file():
+        raise PriorError(f"no such file: {path}; `tyto prior ARRAY` makes a prior")
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            told = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
+            if not isinstance(told, dict) or told.get("format") != FORMAT:
+                raise PriorError(f"{path} holds no prior; `tyto prior ARRAY` makes one")
+            yield told, file
+    except PriorError:
+        raise
+    except (*unreadable, OverflowError, RecursionError) as error:
+        raise PriorError(f"{path} is damaged or no prior: {error}") from error
 
 
 def full_band(gcc: GccPhat, X: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.geometry import MicArray
-from tytoalba.prior import Prior, PriorError, scores
+from tytoalba.prior import Prior, PriorError, array_of, scores
 from tytoalba.symmetry import symmetries
 
 
@@ -25,9 +25,9 @@ def shipped_priors() -> dict[str, Path]:
 def find_prior(array: MicArray) -> Prior | None:
     """The prior of an array that `tyto prior` made, or the one that comes with it; None if there is none."""
     for path in [*sorted(prior_folder().glob("*.safetensors")), *shipped_priors().values()]:
-        prior = _load_once(path, path.stat().st_mtime_ns)
-        if same_ears(prior.array, array):
-            return prior
+        changed = path.stat().st_mtime_ns
+        if same_ears(_array_once(path, changed), array):  # others are not read: they may be of another day
+            return _load_once(path, changed)
     return None
 
 
@@ -36,6 +36,11 @@ def prior_folder() -> Path:
     told = os.environ.get("TYTO_PRIORS")
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(told) if told else Path(data) / "tytoalba" / "priors"
+
+
+@lru_cache(maxsize=64)
+def _array_once(path: Path, _changed: int) -> MicArray:
+    return array_of(path)
 
 
 @lru_cache(maxsize=8)
