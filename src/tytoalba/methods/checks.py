@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tytoalba.angles import Float
 from tytoalba.errors import TytoError
+from tytoalba.gcc import GccPhat
+from tytoalba.geometry import MicArray
 from tytoalba.methods.method import Task
 from tytoalba.phases import Phase
 
@@ -47,6 +49,21 @@ def _finite(rows: NDArray[Any]) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         total = rows.sum()
     return bool(np.isfinite(total)) or bool(np.isfinite(rows).all())
+
+
+def checked_array(task: Task, who: str, instead: str) -> tuple[MicArray, GccPhat]:
+    """What the features of a task are, for those that must know; `who` needs it, `instead` is the way out."""
+    if task.array is None or task.gcc is None:
+        raise TytoError(
+            f"{who} needs to know the array and its GCC-PHAT: give the task `array` and `gcc`, or {instead} "
+            "where the features come without them"
+        )
+    if task.gcc.n_features != task.n_inputs:
+        raise TytoError(
+            f"this GCC-PHAT has {task.gcc.n_features} values a frame, the task {task.n_inputs}; "
+            "are there features of another kind beside it?"
+        )
+    return task.array, task.gcc
 
 
 def checked_phase(task: Task, phase: Phase) -> tuple[NDArray[np.float32], Float, NDArray[np.intp]]:

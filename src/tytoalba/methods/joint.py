@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tytoalba.angles import N_DIRECTIONS, Float
 from tytoalba.errors import TytoError
-from tytoalba.methods.checks import checked_features, checked_phase
+from tytoalba.methods.checks import checked_array, checked_features, checked_phase
 from tytoalba.methods.exemplars import stack_azimuths
 from tytoalba.methods.finetune import Gradient, Lesson
 from tytoalba.methods.method import Memory, Task
@@ -102,19 +102,9 @@ class Joint(Gradient["Network"]):
     @cached_property
     def _matrices(self) -> dict[str, NDArray[np.float64]]:
         """What each pair says of each azimuth, which the steered network starts with."""
-        task = self.task
-        if task.array is None or task.gcc is None:
+        array, gcc = checked_array(self.task, "the steered network", "take network = 'mlp'")
+        if self.task.n_directions != N_DIRECTIONS:
             raise TytoError(
-                "the steered network needs to know the array and its GCC-PHAT: give the task `array` and "
-                "`gcc`, or take network = 'mlp' where the features come without them"
+                f"the steered network scores {N_DIRECTIONS} directions, the task has {self.task.n_directions}"
             )
-        if task.gcc.n_features != task.n_inputs:
-            raise TytoError(
-                f"this GCC-PHAT has {task.gcc.n_features} values a frame, the task {task.n_inputs}; "
-                "are there features of another kind beside it?"
-            )
-        if task.n_directions != N_DIRECTIONS:
-            raise TytoError(
-                f"the steered network scores {N_DIRECTIONS} directions, the task has {task.n_directions}"
-            )
-        return steering_matrices(task.array, task.gcc)
+        return steering_matrices(array, gcc)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
-from tytoalba.methods.checks import checked_features, checked_phase
+from tytoalba.methods.checks import checked_array, checked_features, checked_phase
 from tytoalba.methods.method import Memory, Method, Task
 from tytoalba.phases import Phase
 from tytoalba.srp import lag_matrix
@@ -23,19 +23,10 @@ class SrpPhatMethod(Method):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        if task.array is None or task.gcc is None:
-            raise TytoError(
-                "srp-phat needs to know the array and its GCC-PHAT: give the task `array` and `gcc`, "
-                "or leave this method out where the features come without them"
-            )
-        if task.gcc.n_features != task.n_inputs:
-            raise TytoError(
-                f"this GCC-PHAT has {task.gcc.n_features} values a frame, the task {task.n_inputs}; "
-                "are there features of another kind beside it?"
-            )
-        whole = task.gcc.whole
-        maps = [lag_matrix(replace(whole, bands=b), task.array, task.n_directions) for b in whole.band_list]
-        weighted = np.array(maps) * task.gcc.band_shares[:, None, None]
+        array, gcc = checked_array(task, "srp-phat", "leave this method out")
+        whole = gcc.whole
+        maps = [lag_matrix(replace(whole, bands=b), array, task.n_directions) for b in whole.band_list]
+        weighted = np.array(maps) * gcc.band_shares[:, None, None]
         self._matrix = weighted.reshape(-1, task.n_directions).astype(np.float32)  # (values, n_directions)
 
     def learn(self, phase: Phase) -> None:
