@@ -1,6 +1,6 @@
 """Property tests have no deadline on shared machines; the profile "steady" gives the same examples always.
 
-And the fixture with which tests run the command.
+And the fixture with which tests run the command, and the one thread that all of them have.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import typer.main
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from commands import Ran, Tyto
 from tytoalba import cli
@@ -23,6 +25,19 @@ from tytoalba.cli.console import err, out
 settings.register_profile("exploring", deadline=None)
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "exploring"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads that wait for each other take ten times as long on arrays this small."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 0
+    with threadpool_limits(1):
+        if torch:
+            torch.set_num_threads(1)
+        yield
+        if torch:
+            torch.set_num_threads(before)
 
 
 @cache

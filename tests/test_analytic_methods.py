@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -27,17 +26,6 @@ from tytoalba.srp import SrpPhat
 
 TASK = toy_task(seed=1)
 SMALL: dict[str, Any] = {"n_features": 60, "width": 16, "epochs": 3}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take ten times as long on arrays this small."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def frames(n: int = 400, seed: int = 0) -> tuple[Any, Any]:

@@ -12,7 +12,6 @@ import pytest
 import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_limits
 
 from owls import ARRAY, plane_wave, prior
 from tytoalba.audio import BLOCK, frames, spoken
@@ -24,13 +23,6 @@ from tytoalba.hearing import Ear, Heard, with_neighbours
 EAR = Ear(ARRAY, prior().gcc)
 LENGTH = ARRAY.frame_length
 LOUD = plane_wave(ARRAY, 50.0, 0.7)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take ten times as long on arrays this small."""
-    with threadpool_limits(1):
-        yield
 
 
 # ---- frames heard together

@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_limits
 
 from owls import ARRAY, closed, opened, plane_wave, prior
 from tytoalba import Localizer
@@ -35,13 +34,6 @@ from tytoalba.state import DEFAULTS
 LENGTH = ARRAY.frame_length
 A, B, C = (plane_wave(ARRAY, azimuth, 0.35, seed) for seed, azimuth in enumerate((40.0, 130.0, 250.0)))
 """Short sounds from three directions: three frames each."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take ten times as long on arrays this small."""
-    with threadpool_limits(1):
-        yield
 
 
 def new(n_features: int = 30, array: Any = ARRAY, **options: Any) -> Localizer:

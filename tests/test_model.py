@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_limits
 
 from owls import ARRAY, closed, features, opened, phase, small_state
 from tytoalba.errors import FileError, TytoError
 from tytoalba.geometry import load_array
 from tytoalba.model import PURPOSE, Model
 from tytoalba.state import Kept, State
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take ten times as long on arrays this small."""
-    with threadpool_limits(1):
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from tytoalba.angles import decode, decode_peaks, distance
 from tytoalba.errors import AudioError
@@ -18,12 +16,6 @@ from tytoalba.music import FLOOR, Music
 
 ARRAYS = builtin_arrays()
 PEPPER = ARRAYS["pepper"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    with threadpool_limits(1):
-        yield
 
 
 def plane_waves(

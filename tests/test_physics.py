@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 import tytoalba
 from tytoalba.angles import decode, distance
@@ -16,12 +13,6 @@ from tytoalba.locating import locate_frames
 ARRAYS = tytoalba.builtin_arrays()
 ALL_ROUND = np.arange(360.0)
 PLANAR = sorted(set(ARRAYS) - {"linear-4"})
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    with threadpool_limits(1):
-        yield
 
 
 def plane_waves(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -44,15 +43,6 @@ FAMILIES = ("hybrid", "anechoic")
 N_SCENES = 20
 TINY: dict[str, Any] = {"width": 4, "recipe": Recipe(epochs=2, lr=1e-2, weight_decay=0.0, batch=32)}
 ShortScenes = partial(Scenes, seconds=1.2)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take ten times as long on arrays this small."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from tytoalba import speed
 from tytoalba.angles import decode, distance
@@ -29,12 +27,6 @@ SOLID = MicArray(
     yaw=20.0,
 )
 FORMS: list[Form] = ["fast", "exact"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    with threadpool_limits(1):
-        yield
 
 
 def noise(n_frames: int, n_mics: int, n_samples: int, seed: int = 0) -> NDArray[np.float64]:

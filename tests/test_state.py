@@ -18,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from owls import ARRAY, closed, features, opened, phase, prior, small_state, written
 from tytoalba.attacks import leverage, membership
@@ -36,13 +35,6 @@ GOLDEN = {
     "model": "3e448230982f5a7da51989499241e6156a3392b2f8870d28d229b3134ab06314",
 }
 few = settings(max_examples=7, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take ten times as long on arrays this small."""
-    with threadpool_limits(1):
-        yield
 
 
 def teach(state: State, *numbers: int) -> State:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,6 @@ torch = pytest.importorskip("torch")
 MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)
 """Mounted as no array that a prior is shipped for."""
 TINY: dict[str, Any] = {"n_homes": 1, "n_directions": 3, "seconds": 1.0, "n_features": 60, "simulated": 1}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take ten times as long on arrays this small."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

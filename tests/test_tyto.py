@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,15 +31,6 @@ MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0, sample_rate=
 GCC = prior_gcc(MINE)
 TASK = Task(GCC.n_features, seed=4, array=MINE, gcc=GCC)
 SMALL: dict[str, Any] = {"views": 1, "n_features": 60}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take ten times as long on arrays this small."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def features(azimuth: NDArray[np.float64], seed: int = 0) -> NDArray[np.float32]:
