@@ -103,6 +103,27 @@ def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None
     assert path.name in ran.err.replace("\n", "")
 
 
+def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None:
+    cache = tmp_path / "kept" / "scenes"
+
+    def made(name: str, *more: str) -> Prior:
+        path = tmp_path / name
+        ran = tyto("prior", "respeaker-usb-4", *TINY, "-o", path, *more)
+        assert ran.code == 0, ran.err
+        return Prior.load(path)
+
+    first, again = made("1", "--cache", str(cache)), made("2", "--cache", str(cache))
+    assert asked == [40, 40, 120]
+    assert len(list(cache.iterdir())) == 3
+    assert np.array_equal(first.digest, again.digest)
+    fresh = made("3")
+    assert len(asked) == 6
+    assert np.array_equal(first.digest, fresh.digest)
+    other = made("4", "--cache", str(cache), "--seed", "1")  # other scenes
+    assert len(asked) == 9
+    assert not np.array_equal(first.digest, other.digest)
+
+
 @pytest.mark.usefixtures("asked")
 def test_a_prior_of_ones_own_array_is_found_and_judged(tyto: Tyto, tmp_path: Path, mine: Path) -> None:
     assert find_prior(MINE) is None
@@ -165,6 +186,7 @@ class SimulatedError(Exception):
         (("--device", "cuda:77"), "cuda:77"),
         (("-o", "."), "directory"),  # the finished prior is lost
         (("--results", "."), "directory"),
+        (("--cache", "a-file"), "a-file is a file, not a folder"),
     ],
 )
 def test_what_cannot_end_well_does_not_begin(
@@ -179,6 +201,7 @@ def test_what_cannot_end_well_does_not_begin(
 
     monkeypatch.setattr(schooling, "simulate", simulate)
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "a-file").touch()
     assert complaint in tyto("prior", "respeaker-usb-4", *TINY, *arguments).error
 
 

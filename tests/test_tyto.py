@@ -19,7 +19,7 @@ from tytoalba.geometry import load_array
 from tytoalba.methods import Memory, Task, tyto
 from tytoalba.methods.contract import check_method
 from tytoalba.methods.inputs import fitting_prior
-from tytoalba.methods.tyto import REACH, Tyto
+from tytoalba.methods.tyto import REACH, Tyto, answerable
 from tytoalba.phases import Phase, groups, split
 from tytoalba.prior import Prior, PriorError, prior_gcc, scores, steering_matrices
 from tytoalba.products import SCALE
@@ -268,6 +268,18 @@ def test_the_weight_of_the_prior_falls_with_the_frames_taught_nearby(X: NDArray[
     assert weight[~around] == pytest.approx(1.0)
 
 
+@given(st.sets(st.integers(0, 359), max_size=30), st.integers(0, 20))
+def test_one_may_answer_at_and_between_taught_directions(taught_at: set[int], reach: int) -> None:
+    counts = np.zeros(360, np.int64)
+    counts[list(taught_at)] = 1
+    expected = set(taught_at)
+    for start in taught_at:
+        for gap in range(1, 2 * reach + 2):  # surroundings of `reach` whole degrees meet
+            if (start + gap) % 360 in taught_at:
+                expected |= {(start + k) % 360 for k in range(gap)}
+    assert set(np.flatnonzero(answerable(counts, float(reach))).tolist()) == expected
+
+
 @pytest.mark.parametrize("balance", [0.0, 1.0])
 def test_only_what_was_taught_is_found(everything: Phase, balance: float) -> None:
     phases = split(everything.X, everything.azimuth, groups(6))
@@ -275,10 +287,11 @@ def test_only_what_was_taught_is_found(everything: Phase, balance: float) -> Non
     told = phases[0].azimuth[np.isfinite(phases[0].azimuth)]
     assert method.memory()["counts"].sum() == len(told)
     answers = decode(method.posterior(everything.X))
-    assert distance(answers[:, None], np.round(told)).min(axis=1).max() <= REACH
+    known = answerable(method.counts, REACH)
+    assert known[answers.astype(np.intp)].all()
+    assert not known[90:330].any()
     free = taught(phases[:1], answers="anywhere", balance=balance)
     scored = free.posterior(everything.X)
-    known = distance(np.arange(360)[:, None], np.round(told)).min(axis=1) <= REACH
     assert (method.posterior(everything.X)[:, ~known] < -1).all()
     assert np.array_equal(method.posterior(everything.X)[:, known], scored[:, known])
 

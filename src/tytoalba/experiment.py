@@ -45,11 +45,13 @@ def run(
     device: str = "cpu",
     command: str = "",
     processes: int = 1,
+    kept: Path | None = None,
     on_job: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Run what is not yet in the result file `output`; returns the whole result.
 
     processes: jobs at a time (0: one a core); a GPU that waits for small kernels serves several well.
+    kept: a file that holds the data, where there is one: processes read it, and none is written for them.
     on_job: called with (jobs done, jobs in all).
     """
     start = time.perf_counter()
@@ -62,8 +64,9 @@ def run(
         shared: BenchData | Path = data
         processes = min(processes or available_cores(), max(1, len(todo)))
         if processes > 1:
-            shared = Path(folder) / "data.safetensors"
-            data.save(shared)
+            shared = kept or Path(folder) / "data.safetensors"
+            if kept is None:
+                data.save(shared)
         work = partial(run_job, config=config, data=shared, device=device)
         for number, rows in enumerate(_each(work, todo, processes), len(jobs) - len(todo) + 1):
             result["rows"] += rows
@@ -87,7 +90,7 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
     data = _shared_data(data) if isinstance(data, Path) else data
     data = data if job.options.get("windows", True) else data.whole
     directions = groups(config.n_phases, job.order, job.seed)
-    phases = _Phases(config, data.train, directions, job.seed)
+    phases = _Phases(config, data.train, directions, job.seed, device)
     task = Task(
         n_inputs=data.n_inputs,
         seed=job.seed,
@@ -260,9 +263,14 @@ class _Phases:
     """Training frames as phases. Features are gigabytes: those of a phase are copied when its turn comes."""
 
     def __init__(
-        self, config: Config, train: Frames, directions: Sequence[NDArray[np.intp]], seed: int
+        self,
+        config: Config,
+        train: Frames,
+        directions: Sequence[NDArray[np.intp]],
+        seed: int,
+        device: str = "cpu",
     ) -> None:
-        self.train = train
+        self.train, self.device = train, device
         few = np.isfinite(train.azimuth).sum(axis=1) <= config.max_sources
         self.rows = np.flatnonzero(few)
         azimuth, numbers = train.azimuth[self.rows], cast(Any, self.rows)  # divided up in place of features
@@ -279,13 +287,25 @@ class _Phases:
 
     def __getitem__(self, k: int) -> Phase:
         phase = self.numbered[k]
-        return replace(phase, X=np.ascontiguousarray(self.train.X[cast(Any, phase.X)]))
+        return replace(phase, X=_handed(self.train.X[cast(Any, phase.X)], self.device))
 
     def everything(self, n_directions: int) -> Phase:
         """All of them as one."""
         rows = slice(None) if len(self.rows) == len(self.train) else self.rows
-        X = np.ascontiguousarray(self.train.X[rows])
-        return Phase(X, self.train.azimuth[rows], np.arange(n_directions))
+        return Phase(
+            _handed(self.train.X[rows], self.device), self.train.azimuth[rows], np.arange(n_directions)
+        )
+
+
+def _handed(X: NDArray[np.float32], device: str) -> NDArray[np.float32]:
+    """Frames, row after row; for a GPU in page-locked memory, from where it takes them at full speed."""
+    if not device.startswith("cuda"):
+        return np.ascontiguousarray(X)
+    import torch
+
+    room: NDArray[np.float32] = torch.empty(X.shape, pin_memory=True).numpy()
+    room[:] = X
+    return room
 
 
 def _awake(device: str) -> None:

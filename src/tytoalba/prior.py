@@ -27,7 +27,7 @@ from tytoalba.files import written_whole
 from tytoalba.gcc import Band, GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.opinions import Blend
-from tytoalba.ring import GRID, MATRIX_GRID, Array, forward, is_exact, layout
+from tytoalba.ring import GRID, MATRIX_GRID, Array, forward, is_exact, layout, steering
 from tytoalba.srp import lag_matrix
 
 Shape = dict[str, NDArray[np.float64]]
@@ -135,7 +135,7 @@ class Prior:
     @cached_property
     def _places(self) -> dict[str, dict[str, Array]]:
         real = {name: values.astype(np.float64) * self.steps[name] for name, values in self.weights.items()}
-        real |= steering_matrices(self.array, self.gcc)
+        real |= steering(steering_matrices(self.array, self.gcc))
         for name in ("logit_mean", "logit_spread"):
             real[name] = np.array(self.constants.get(name, [0.0 if "mean" in name else 1.0]), np.float64)
         for name in (n for n in real if n.startswith(("place", "level", "heard", "offset", "bias"))):
@@ -217,12 +217,18 @@ class Prior:
 
     def maps(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
         """SRP-PHAT maps (n_frames, 360), float32, from the same features: the mean over bins and pairs."""
-        steered = self._places["numpy"]["matrix"].reshape(len(self.gcc.band_list), -1, N_DIRECTIONS)
-        weighted = steered * (self.gcc.band_shares / len(self.gcc.pairs))[:, None, None]
-        matrix = weighted.reshape(-1, N_DIRECTIONS).astype(np.float32)
-        whole = self._flat(np.asarray(X, np.float32))[:, : len(matrix)]
-        maps: NDArray[np.float32] = (whole[:, None] @ matrix)[:, 0]
+        whole = self._flat(np.asarray(X, np.float32))[:, : len(self._map_matrix)]
+        maps: NDArray[np.float32] = (whole[:, None] @ self._map_matrix)[:, 0]
         return maps
+
+    @cached_property
+    def _map_matrix(self) -> NDArray[np.float32]:
+        """From GCC-PHAT of whole frames to a map, (bands x pairs x lags, 360)."""
+        steered = steering_matrix(self.array, self.gcc.whole).reshape(
+            len(self.gcc.band_list), -1, N_DIRECTIONS
+        )
+        weighted = steered * (self.gcc.band_shares / len(self.gcc.pairs))[:, None, None]
+        return weighted.reshape(-1, N_DIRECTIONS).astype(np.float32)
 
     def blend(self, n_sources: int) -> Blend:
         """The prior and SRP-PHAT as one, by calibrated confidence, for 1 or 2 sources."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 Array = Any
 """A numpy array or a torch tensor; torch is imported only where a tensor came in."""
 Weights = dict[str, Array]
-"""The arrays of `layout` beside the steering matrices, float64, of the same kind as the frames."""
+"""The arrays of `layout` beside `steering`, float64, of the same kind as the frames."""
 
 CELLS, UNFOLD = 120, 3
 DILATIONS = (1, 2, 4, 8)
@@ -57,6 +57,22 @@ def layout(n_maps: int, width: int, n_heard: int) -> dict[str, tuple[int, ...]]:
     return shapes | {"leave": (width, UNFOLD), "level": (CELLS, UNFOLD)}
 
 
+def steering(matrices: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+    """Steering matrices (n_maps, n_lags, 360) as `forward` takes them: `steer` and `steer_windows`.
+
+    These are (n_maps, 360, n_lags), first the first degree of every cell, then the second. So what they give,
+    (n_maps, UNFOLD, CELLS, n_frames), has all that is known of a cell in a column, and the next product
+    takes it as it lies.
+    """
+    names = {"matrix": "steer", "window_matrix": "steer_windows"}
+    return {
+        names[name]: np.ascontiguousarray(
+            matrix.reshape(*matrix.shape[:2], CELLS, UNFOLD).transpose(0, 3, 2, 1)
+        ).reshape(len(matrix), CELLS * UNFOLD, -1)
+        for name, matrix in matrices.items()
+    }
+
+
 def is_exact(weights: Mapping[str, NDArray[np.int16]], steps: Mapping[str, float]) -> bool:
     """Whether every sum with these weights, each in its step, stays below 2^53 of its finest unit."""
     sums: list[tuple[str, ...]] = [("hear", "heard"), ("enter", "place"), ("leave", "level")]
@@ -80,11 +96,11 @@ def is_exact(weights: Mapping[str, NDArray[np.int16]], steps: Mapping[str, float
 def forward(X: Array, w: Weights) -> Array:
     """Logits (n_frames, 360) on the grid, float32, of GCC-PHAT X (n_frames, n_features)."""
     numpy, n = isinstance(X, np.ndarray), len(X)
-    n_maps, n_lags, _ = w["matrix"].shape
+    n_maps, _, n_lags = w["steer"].shape
     looks = X.reshape(n, -1, n_maps, n_lags)
-    entering = [_cells(looks[:, 0], w["matrix"])]
+    entering = [_cells(looks[:, 0], w["steer"])]
     if "hear" in w:
-        said = _cells(looks[:, 1:].reshape(-1, n_maps, n_lags), w["window_matrix"]) @ w["hear"]
+        said = _cells(looks[:, 1:].reshape(-1, n_maps, n_lags), w["steer_windows"]) @ w["hear"]
         said = said.reshape(CELLS, n, -1, w["hear"].shape[1])
         most = said.max(2) if numpy else said.amax(2)
         entering.append(_settled(most + w["heard"], 0.0))
@@ -122,20 +138,19 @@ def shifts(dilation: int) -> list[int]:
     return [dilation * tap for tap in TAPS]
 
 
-def _cells(x: Array, matrix: Array) -> Array:
-    """What each pair says of each cell, (CELLS, n_frames, n_maps x UNFOLD), of x (n_frames, n_maps, n_lags).
+def _cells(x: Array, steer: Array) -> Array:
+    """What each pair says of each cell, (CELLS x n_frames, n_maps x UNFOLD), of x (n_frames, n_maps, n_lags).
 
     Not rounded: 12 bits of the features and 15 of the steering are few enough to go on exactly.
     """
     x = x.astype(np.float64) if isinstance(x, np.ndarray) else x.double()
     x = (x * INPUT_GRID).round() * (STEERED_GAIN / INPUT_GRID)
-    maps = (x.swapaxes(0, 1) @ matrix).reshape(len(matrix), len(x), CELLS, UNFOLD)
-    cells = maps.transpose(2, 1, 0, 3) if isinstance(maps, np.ndarray) else maps.permute(2, 1, 0, 3)
-    return cells.reshape(CELLS, len(x), -1)
+    by_map = x.transpose(1, 2, 0) if isinstance(x, np.ndarray) else x.permute(1, 2, 0)
+    return (steer @ by_map).reshape(len(steer) * UNFOLD, -1).T
 
 
 def _add_product(total: Array, Z: Array, weights: Array) -> None:
-    """total += Z @ weights in place, (CELLS, n_frames, width) both."""
+    """total += Z @ weights in place; total (CELLS, n_frames, width), Z the same or flat, in any order."""
     flat = total.reshape(-1, total.shape[-1])  # contiguous: no copy
     rows = Z.reshape(-1, Z.shape[-1])
     if not isinstance(total, np.ndarray):
@@ -143,8 +158,9 @@ def _add_product(total: Array, Z: Array, weights: Array) -> None:
         return
     from scipy.linalg.blas import dgemm
 
-    # BLAS counts columns first: the transposes are what lies there
-    dgemm(1.0, weights.T, rows.T, 1.0, flat.T, overwrite_c=True)
+    # BLAS counts columns first: the transposes are what lies there, unless rows were transposed before
+    turned = not rows.flags.c_contiguous
+    dgemm(1.0, weights.T, rows if turned else rows.T, 1.0, flat.T, trans_b=turned, overwrite_c=True)
 
 
 def _settle(values: Array, low: float) -> None:

@@ -58,19 +58,19 @@ def simulate(
     families: Sequence[str] = TURNS,
     speakers: str = "train",
     seed: int = 0,
-    every: int = 1,
     processes: int = 1,
     on_progress: Progress | None = None,
 ) -> FeatureSet:
-    """Frames of `n_scenes` scenes of an array, as its prior looks at them.
-
-    every: keep each so-many-th frame only; neighbours share half of their samples.
-    """
+    """Frames of `n_scenes` scenes of an array, as its prior looks at them."""
     scenes = Scenes(array, voices, tuple(families), speakers, seed)
-    made = scene_features(
+    return scene_features(
         scenes, range(n_scenes), prior_gcc(array), processes=processes, on_progress=on_progress
     )
-    return made if every == 1 else made.select(made.frame % every == 0)
+
+
+def thinned(frames: FeatureSet, every: int) -> FeatureSet:
+    """Each so-many-th frame only; neighbours share half of their samples."""
+    return frames if every == 1 else frames.select(frames.frame % every == 0)
 
 
 def school(
@@ -91,7 +91,8 @@ def school(
     from tytoalba.training import labels, on_device, sides_of, squared_loss, train
 
     array, gcc = lessons[0].array, lessons[0].gcc
-    X = np.concatenate([lesson.flat for lesson in lessons])
+    parts = [lesson.flat for lesson in lessons]
+    X = parts[0] if len(parts) == 1 else np.concatenate(parts)  # gigabytes: no copy without need
     azimuth = np.concatenate([_two_columns(lesson.azimuth) for lesson in lessons])
     network = Steered(steering_matrices(array, gcc), width=width, seed=seed, device=device)
     sides = sides_of([(view, view.order(gcc)) for view in symmetries(array)], gcc.n_features, device)

@@ -110,6 +110,7 @@ def bench(
             device=where,
             command=shlex.join(["tyto", *sys.argv[1:]]),
             processes=jobs,
+            kept=cache,
             on_job=lambda done, total: progress.update(learning, completed=done, total=total),
         )
     if draw:

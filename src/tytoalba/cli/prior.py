@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tytoalba import __version__
 from tytoalba.cli.console import choose_device, err, out, print_json, progress_bar, write_json
 from tytoalba.errors import TytoError
 
@@ -39,6 +42,10 @@ def prior(
     leave_one_out: Annotated[
         bool, typer.Option("--leave-one-out", help="Also judge the recipe on acoustics it was not taught.")
     ] = False,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the simulated scenes: with it another width simulates nothing anew."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of scenes, initial weights and the order of frames.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU if there is one.")] = "auto",
     processes: Annotated[int, typer.Option("--processes", "-j", help="0: one a core.")] = 0,
@@ -59,7 +66,7 @@ def prior(
     from tytoalba.data.acoustics import FAMILIES
     from tytoalba.data.voice import SyntheticVoices, choose_voices
     from tytoalba.geometry import load_array
-    from tytoalba.schooling import RECIPE, TURNS, by_family, calibrated, judge, school
+    from tytoalba.schooling import RECIPE, TURNS, by_family, calibrated, judge, school, thinned
     from tytoalba.schooling import leave_one_out as judge_recipe
     from tytoalba.shelf import prior_folder
     from tytoalba.training import Recipe
@@ -81,6 +88,10 @@ def prior(
     for file in (path, results):
         if file and file.is_dir():
             raise TytoError(f"{file} is a directory, not a file to write")
+    if cache:
+        if cache.exists() and not cache.is_dir():
+            raise TytoError(f"{cache} is a file, not a folder to keep scenes in")
+        cache.mkdir(parents=True, exist_ok=True)
     synthetic = SyntheticVoices()
     real = choose_voices(speech)
     voices = (real, synthetic) if speech else (synthetic,)
@@ -91,11 +102,10 @@ def prior(
         "device": choose_device(device),
     }
     few = max(40, min(400, scenes // 8))
-    lessons = _simulated(
-        "scenes to learn from", mics, voices, scenes, turns, "train", 3 * seed, processes, every
-    )
-    held = _simulated("to calibrate on", mics, (real,), few, turns, "valid", 3 * seed + 1, processes)
-    strange = _simulated("to judge on", mics, (real,), 3 * few, turns, "test", 3 * seed + 2, processes)
+    simulated = partial(_simulated, mics, turns, processes, cache)
+    lessons = thinned(simulated("scenes to learn from", voices, scenes, "train", 3 * seed), every)
+    held = simulated("to calibrate on", (real,), few, "valid", 3 * seed + 1)
+    strange = simulated("to judge on", (real,), 3 * few, "test", 3 * seed + 2)
     with progress_bar("epochs") as steps:
         made = school([lessons], on_progress=steps, **how)
     made = calibrated(made, held, how["device"])
@@ -123,30 +133,39 @@ def prior(
 
 
 def _simulated(
-    what: str,
     array: MicArray,
+    turns: tuple[str, ...],
+    processes: int,
+    cache: Path | None,
+    what: str,
     voices: tuple[Voices, ...],
     n: int,
-    turns: tuple[str, ...],
     speakers: str,
     seed: int,
-    processes: int,
-    every: int = 1,
 ) -> FeatureSet:
+    """Frames of some scenes; with a cache from there, if the same were simulated before."""
+    from tytoalba.data.features import FeatureSet
     from tytoalba.schooling import simulate
 
+    spoken = [(voice, voice.n_speakers) for voice in voices]
+    told = (__version__, array.to_toml(), turns, n, speakers, seed, spoken)
+    name = f"{speakers}-{n}-{sha256(repr(told).encode()).hexdigest()[:16]}.safetensors"
+    if cache and (cache / name).exists():
+        return FeatureSet.load(cache / name)
     with progress_bar(what) as steps:
-        return simulate(
+        made = simulate(
             array,
             voices,
             n,
             families=turns,
             speakers=speakers,
             seed=seed,
-            every=every,
             processes=processes,
             on_progress=steps,
         )
+    if cache:
+        made.save(cache / name)
+    return made
 
 
 def _plain(judged: dict[str, list[Judgement]]) -> dict[str, Any]:

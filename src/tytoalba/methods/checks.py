@@ -14,6 +14,7 @@ from tytoalba.gcc import GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.methods.method import Task
 from tytoalba.phases import Phase
+from tytoalba.products import all_finite
 
 BLOCK = 8192
 """Frames taken at a time, so that expanded features never fill the memory."""
@@ -24,8 +25,11 @@ def blocks(n_frames: int) -> Iterator[slice]:
     return (slice(start, start + BLOCK) for start in range(0, n_frames, BLOCK))
 
 
-def checked_features(task: Task, X: ArrayLike) -> NDArray[np.float32]:
-    """X as (n_frames, n_inputs) float32, row after row in memory; refused where that cannot be."""
+def checked_features(task: Task, X: ArrayLike, *, finite: bool = True) -> NDArray[np.float32]:
+    """X as (n_frames, n_inputs) float32, row after row in memory; refused where that cannot be.
+
+    finite: False for those who look for NaN themselves (`refuse_holes`), where the frames go.
+    """
     rows = np.asarray(X)
     if rows.ndim != 2 or rows.shape[1] != task.n_inputs:
         raise TytoError(
@@ -34,21 +38,20 @@ def checked_features(task: Task, X: ArrayLike) -> NDArray[np.float32]:
         )
     if rows.dtype.kind not in "fiu":
         raise TytoError(f"features must be real numbers, got {rows.dtype}")
-    if not _finite(rows):
-        raise TytoError("features hold NaN or infinity; did a silent or damaged frame slip through?")
+    if finite and rows.dtype.kind == "f":
+        refuse_holes(rows)
     return np.ascontiguousarray(rows, np.float32)
 
 
-def _finite(rows: NDArray[Any]) -> bool:
-    """Whether there is no NaN or infinity: one look at large arrays, and nothing as large beside them.
+def refuse_holes(rows: Any) -> None:
+    """Refuse NaN and infinity: one look at large arrays or tensors, and nothing as large beside them.
 
     The sum is finite only if all values are; where it is not, they may still be so large that it overflowed.
     """
-    if rows.dtype.kind != "f":
-        return True
     with np.errstate(over="ignore", invalid="ignore"):
-        total = rows.sum()
-    return bool(np.isfinite(total)) or bool(np.isfinite(rows).all())
+        total = float(rows.sum())
+    if not np.isfinite(total) and not all_finite(rows):
+        raise TytoError("features hold NaN or infinity; did a silent or damaged frame slip through?")
 
 
 def checked_array(task: Task, who: str, instead: str) -> tuple[MicArray, GccPhat]:
@@ -66,9 +69,11 @@ def checked_array(task: Task, who: str, instead: str) -> tuple[MicArray, GccPhat
     return task.array, task.gcc
 
 
-def checked_phase(task: Task, phase: Phase) -> tuple[NDArray[np.float32], Float, NDArray[np.intp]]:
+def checked_phase(
+    task: Task, phase: Phase, *, finite: bool = True
+) -> tuple[NDArray[np.float32], Float, NDArray[np.intp]]:
     """X, azimuth (n_frames, n_sources) in degrees and directions of a phase that fits the task."""
-    X = checked_features(task, phase.X)
+    X = checked_features(task, phase.X, finite=finite)
     azimuth = np.asarray(phase.azimuth, np.float64)
     if azimuth.ndim != 2 or len(azimuth) != len(X):
         raise TytoError(

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from tytoalba.balance import count_directions, frame_weights, prior_correction
 from tytoalba.errors import TytoError
 from tytoalba.head import AnalyticHead
-from tytoalba.methods.checks import blocks, checked_features, checked_phase
+from tytoalba.methods.checks import blocks, checked_features, checked_phase, refuse_holes
 from tytoalba.methods.heads import listed, restored
 from tytoalba.methods.inputs import EXPANSIONS, Inputs, fitting_prior, joined
 from tytoalba.methods.method import Memory, Method, Task
 from tytoalba.methods.views import views_of
-from tytoalba.opinions import known
 from tytoalba.phases import Phase
 from tytoalba.prior import Prior, scores
 from tytoalba.products import SCALE, bring, gaussian_labels, quantize_labels
@@ -26,7 +25,7 @@ from tytoalba.ridge import choose_ridge
 START, RUN, TENTH = 0.1, 256, 10
 """Alpha while there is nothing to choose it by; of the frames, a tenth in runs is held out to choose it."""
 REACH = 5.0
-"""Degrees around a taught direction that count as taught."""
+"""Degrees around a direction within which frames teach it."""
 
 
 class Lesson(NamedTuple):
@@ -45,6 +44,22 @@ class Sums(NamedTuple):
 
     head: AnalyticHead
     counts: NDArray[np.int64]
+
+
+def answerable(counts: NDArray[np.int64], reach: float) -> NDArray[np.bool_]:
+    """Directions that were taught, (n_directions,), and those between two whose surroundings meet.
+
+    reach: degrees of the surroundings. Not those beyond: where nothing can be heard, answers would go there
+    as often as anywhere.
+
+    >>> taught = np.zeros(360, np.int64)
+    >>> taught[[10, 18, 40]] = 5
+    >>> np.flatnonzero(answerable(taught, 5.0)).tolist()
+    [10, 11, 12, 13, 14, 15, 16, 17, 18, 40]
+    """
+    steps = range(-(near := round(reach * len(counts) / 360.0)), near + 1)
+    around = np.any([np.roll(counts > 0, k) for k in steps], axis=0)
+    return np.asarray(~np.any([np.roll(~around, k) for k in steps], axis=0))
 
 
 class Tyto(Method):
@@ -135,7 +150,7 @@ class Tyto(Method):
 
     def learn(self, phase: Phase) -> None:
         """Add the frames to the sums."""
-        X, azimuth, _ = checked_phase(self.task, phase)
+        X, azimuth, _ = checked_phase(self.task, phase, finite=False)
         if not self.learns:
             return
         # the sums of a head are replaced, never changed: an error leaves ours as they were
@@ -150,7 +165,7 @@ class Tyto(Method):
                 here = apart if own is held else ~apart | (held is None)
                 for rows in blocks(len(chosen := np.flatnonzero((times == weight) & here))):
                     some = rows if len(chosen) == len(X) else chosen[rows]  # all of them: no copy
-                    x = self._beside(X[some])
+                    x = self._sound(X[some])
                     for view, order in self._views:
                         H, B = self.inputs.codes(x[:, order])
                         Y = self._labels(self._beside(view.azimuth(azimuth[some])), B)
@@ -159,13 +174,13 @@ class Tyto(Method):
 
     def lesson(self, phase: Phase) -> Lesson:
         """A phase as the sums take it: what can be taken away again without the frames."""
-        X, azimuth, _ = checked_phase(self.task, phase)
+        X, azimuth, _ = checked_phase(self.task, phase, finite=False)
         if self._held is not None or self.cap > 1:
             raise TytoError("lessons are for learners with cap = 1 and an alpha that is not held-out")
         rows = []
         for view, order in self._views:
             for some in blocks(len(X)):
-                x = self._beside(X[some])
+                x = self._sound(X[some])
                 H, B = self.inputs.codes(x[:, order])
                 Y = self._labels(self._beside(view.azimuth(azimuth[some])), B)
                 rows.append((self._here(H), self._here(Y)))
@@ -253,12 +268,12 @@ class Tyto(Method):
 
     def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Predicted labels (n_frames, n_directions); below -1 where nothing was taught and none is wanted."""
-        X = checked_features(self.task, X)
+        X = checked_features(self.task, X, finite=False)
         n = self.task.n_directions
         result = np.zeros((len(X), n), np.float32)
         head, weight = self._solver(), self._prior_weight()
         for rows in blocks(len(X)):
-            x = self._beside(X[rows])
+            x = self._sound(X[rows])
             for view, order in self._views:
                 H, B = self.inputs.codes(x[:, order])
                 found = self._here(head.scores(H))
@@ -268,8 +283,7 @@ class Tyto(Method):
         if self.balance:
             result *= prior_correction(self._counts, self.sigma, self.balance).astype(np.float32)
         if self.answers == "taught" and self.prior_frames and self._counts.any():
-            taught = known(np.arange(n)[:, None] * (360.0 / n), self._counts, REACH)[:, 0]
-            result[:, ~taught] -= 4.0
+            result[:, ~answerable(self._counts, REACH)] -= 4.0
         return result
 
     def memory(self) -> Memory:
@@ -335,6 +349,12 @@ class Tyto(Method):
         """Gaussian labels, and the prior's scores beside them where they count, as int8."""
         Y = gaussian_labels(azimuth, self.sigma, self.task.n_directions)
         return joined([Y, quantize_labels(B)]) if self.prior_frames else Y
+
+    def _sound(self, X: NDArray[np.float32]) -> Any:
+        """Frames where the head is; NaN and infinity are found there, which a GPU does in no time."""
+        x = self._beside(X)
+        refuse_holes(x)
+        return x
 
     def _beside(self, values: NDArray[Any]) -> Any:
         """An array where the head is."""
