@@ -129,10 +129,13 @@ def test_what_is_shown_of_frames_that_have_windows() -> None:
 
 def test_what_windows_give_is_compared_with_the_learner() -> None:
     learner, looks = load_config("learner"), load_config("looks")
-    assert [(job.method, job.variant, job.seed) for job in looks.jobs()] == [
+    plain, steered, replay = looks.jobs()
+    assert [(job.method, job.variant, job.seed) for job in (plain, replay)] == [
         ("joint", "", 0),
         ("icarl", "", 0),
     ]
+    assert (steered.method, steered.seed, steered.options["network"]) == ("joint", 0, "steered")
+    assert not any("windows" in job.options for job in looks.jobs())  # all of them see windows
     for name in ("data", "bands", "parts", "context", "judged_on", "scaling", "orders"):
         assert getattr(looks, name) == getattr(learner, name), name
     assert looks.options == {method: learner.options[method] for method in looks.methods}
@@ -417,6 +420,21 @@ def test_two_processes_give_the_same_rows(tmp_path: Path) -> None:
     assert timeless(one) == timeless(two)
 
 
+def test_processes_read_data_that_are_kept_and_write_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, data = toy_config(), toy_data()
+    one = run(config, data, tmp_path / "one.json")
+    data.save(tmp_path / "kept.bench")
+
+    def save(*_: Any) -> None:
+        raise AssertionError("written once more")
+
+    monkeypatch.setattr(BenchData, "save", save)
+    two = run(config, data, tmp_path / "two.json", processes=2, kept=tmp_path / "kept.bench")
+    assert timeless(one) == timeless(two)
+
+
 # ---- what is measured ----
 
 
@@ -671,6 +689,26 @@ def test_the_device_is_awake_before_anything_is_timed(monkeypatch: pytest.Monkey
     monkeypatch.setattr(experiment, "_awake", events.append)
     one_job(Config("toy", methods=("pupil",), n_phases=2), compass_data())
     assert events == ["cpu", "learn", "learn"]
+
+
+def test_frames_for_a_gpu_lie_in_page_locked_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As far as a CPU can tell."""
+    import torch
+
+    empty, locked = torch.empty, []
+
+    def here(shape: tuple[int, ...], *, pin_memory: bool) -> torch.Tensor:
+        locked.append(pin_memory)
+        return empty(shape)
+
+    monkeypatch.setattr(torch, "empty", here)
+    X = np.arange(24, dtype=np.float32).reshape(4, 6)[:, :4]
+    for device in ("cpu", "cuda", "cuda:1"):
+        handed = experiment._handed(X, device)
+        assert np.array_equal(handed, X)
+        assert handed.flags.c_contiguous
+        assert not np.shares_memory(handed, X)
+    assert locked == [True, True]
 
 
 def test_what_wakes_a_gpu_can_be_computed(monkeypatch: pytest.MonkeyPatch) -> None:

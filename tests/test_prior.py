@@ -19,9 +19,11 @@ from safetensors.numpy import load_file, save_file
 
 from networks import trained_like
 from tytoalba.angles import decode, distance, encode
+from tytoalba.calibration import Calibration
 from tytoalba.errors import TytoError
 from tytoalba.gcc import GccPhat
 from tytoalba.geometry import MicArray, load_array
+from tytoalba.opinions import Blend
 from tytoalba.prior import (
     FRAME_GRID,
     TOP,
@@ -35,7 +37,7 @@ from tytoalba.prior import (
 )
 from tytoalba.products import gaussian_labels, quantize_labels
 from tytoalba.ring import GRID
-from tytoalba.shelf import find_prior, prior_folder, same_ears, shipped_priors
+from tytoalba.shelf import PriorMaps, find_prior, prior_folder, same_ears, shipped_priors
 from tytoalba.srp import SrpPhat
 
 torch = pytest.importorskip("torch")
@@ -406,6 +408,26 @@ def test_a_prior_that_was_not_calibrated_does_not_blend(prior: Prior) -> None:
     for asked in (lambda: prior.blend(1), prior.counting):
         with pytest.raises(PriorError, match="prior of mine was not calibrated"):
             asked()
+
+
+def test_maps_have_as_much_of_srp_phat_as_was_calibrated(
+    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
+    flat = replace(MINE, name="flat", yaw=0.0, positions=tuple((1.1 * x, y, z) for x, y, z in MINE.positions))
+    built = replace(prior, array=flat)
+    built.save(tmp_path / "flat.safetensors")
+    frames = plane_waves(flat, [20.0, 200.0], 0.3)
+    plain = PriorMaps(flat, flat.frame_length)(frames)  # never calibrated
+    sure = Calibration((0.0, 1.0), (0.1, 0.9), 50)
+    blends = {str(n): Blend(sure, sure, 1.0, weight).to_dict() for n, weight in ((1, 0.5), (2, 0.0))}
+    replace(built, constants=prior.constants | {"blends": blends}).save(tmp_path / "flat.safetensors")
+    one, two, three = (PriorMaps(flat, flat.frame_length, n)(frames) for n in (1, 2, 3))
+    assert np.array_equal(two, plain)
+    assert np.array_equal(three, plain)
+    fallback = built.maps(np.asarray(GCC(frames), np.float32).reshape(2, -1))
+    np.testing.assert_allclose(one, (plain + 0.5 * fallback) / 1.5, atol=1e-6)
+    assert np.abs(one - plain).max() > 0.05
 
 
 # ---- files

@@ -27,7 +27,7 @@ RELATIVE_HEIGHT = 0.7
 METHODS: dict[str, Callable[[MicArray, int, Band, int], Mapper]] = {
     "srp": lambda array, n_samples, band, _: SrpPhat(array, n_samples, band),
     "music": lambda array, n_samples, band, n_sources: Music(array, n_samples, band, n_sources),
-    "prior": lambda array, n_samples, *_: PriorMaps(array, n_samples),  # has bands of its own
+    "prior": lambda array, n_samples, _, n_sources: PriorMaps(array, n_samples, n_sources),  # has own bands
 }
 """Localizers by name: (array, samples of a frame, band, sources expected) -> map of frames."""
 

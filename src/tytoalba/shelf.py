@@ -52,12 +52,14 @@ def _load_once(path: Path, _changed: int) -> Prior:
 class PriorMaps:
     """The maps of an array's prior: call it with (n_frames, n_mics, n_samples) -> (n_frames, 360), in 0..1.
 
-    Where the array is symmetric, each frame is looked at from both sides and the answers are averaged. How
+    Where the array is symmetric, each frame is looked at from both sides and the answers are averaged. Of
+    SRP-PHAT's map as much is mixed in as was best for that many sources when the prior was calibrated. How
     the array is mounted (yaw) turns the answers.
     """
 
     array: MicArray
     n_samples: int
+    n_sources: int = 1
 
     def __post_init__(self) -> None:
         if self.n_samples != self._prior.gcc.n_samples:
@@ -73,6 +75,12 @@ class PriorMaps:
             raise PriorError(f"{self.array.name} has no prior; `tyto prior {self.array.name}` makes one")
         return prior
 
+    @cached_property
+    def _weight(self) -> float:
+        """Of SRP-PHAT's map; 0 where the prior was never calibrated."""
+        calibrated = "blends" in self._prior.constants
+        return self._prior.blend(min(self.n_sources, 2)).weight if calibrated else 0.0
+
     def __call__(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
         """Maps of frames."""
         prior = self._prior
@@ -81,6 +89,8 @@ class PriorMaps:
         for mirror in symmetries(prior.array)[1:2]:
             other = mirror.back(scores(prior.logits(X[:, mirror.order(prior.gcc)])))
             maps = np.asarray((maps + other) / 2, np.float32)
+        if weight := self._weight:
+            maps = np.asarray((maps + weight * prior.maps(X)) / (1 + weight), np.float32)
         whole, rest = divmod(self.array.yaw, 1.0)
         turned = np.roll(maps, int(whole), axis=1)
         return np.asarray((1 - rest) * turned + rest * np.roll(turned, 1, axis=1), np.float32)
