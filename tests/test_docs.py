@@ -93,14 +93,14 @@ def test_committed_results_can_be_read(path: Path) -> None:
 
 
 @cache
-def measured(name: str) -> set[tuple[str, str]]:
+def measured(name: str, decimals: int = 2) -> set[tuple[str, str]]:
     """MAE and ACC of every row and subset of a committed result, as tables write them."""
     cells = [
         cell
         for summary in summarise([load_results(str(ROOT / "results" / name))])
-        for cell in (*summary.subsets.values(), summary.overall)
+        for cell in (*summary.subsets.values(), summary.overall, summary.last)
     ]
-    return {(f"{cell.mae.mean:.2f}", f"{cell.acc.mean:.1f}") for cell in cells}
+    return {(f"{cell.mae.mean:.{decimals}f}", f"{cell.acc.mean:.1f}") for cell in cells}
 
 
 def test_results_of_the_readme_are_those_that_were_measured() -> None:
@@ -112,7 +112,11 @@ def test_results_of_the_readme_are_those_that_were_measured() -> None:
 
 def test_the_learner_of_the_docs_is_the_one_that_was_measured() -> None:
     page = (ROOT / "docs" / "learner.md").read_text("utf-8")
-    (table,) = re.findall(r"\n\| \| one source \| two sources \| overall \| after.*?\n\n", page, re.DOTALL)
-    rows = [re.findall(r"(\d+\.\d+) / (\d+\.\d)", line)[:3] for line in table.splitlines() if "/" in line]
-    assert len(rows) == 6
-    assert {pair for row in rows for pair in row} <= measured("learner.json")
+    tables = re.findall(
+        r"\n\|[a-z ]*\| one source \| two sources \| overall \| after.*?\n\n", page, re.DOTALL
+    )
+    expected = [("learner.json", 6, 2), ("looks.json", 3, 2), ("ablation.json", 27, 1)]
+    for table, (name, n_rows, decimals) in zip(tables, expected, strict=True):
+        pairs = re.findall(r"(\d+\.\d+) / (\d+\.\d)", table)
+        assert len(pairs) == 4 * n_rows, name
+        assert set(pairs) <= measured(name, decimals), name

@@ -116,11 +116,8 @@ def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: 
     assert asked == [40, 40, 120]
     assert len(list(cache.iterdir())) == 3
     assert np.array_equal(first.digest, again.digest)
-    fresh = made("3")
-    assert len(asked) == 6
-    assert np.array_equal(first.digest, fresh.digest)
-    other = made("4", "--cache", str(cache), "--seed", "1")  # other scenes
-    assert len(asked) == 9
+    other = made("3", "--cache", str(cache), "--seed", "1")  # other scenes
+    assert asked[3:] == [40, 40, 120]
     assert not np.array_equal(first.digest, other.digest)
 
 
