@@ -456,6 +456,23 @@ def test_unknown_settings_are_refused() -> None:
         Tyto(TASK, prior_frame=3)  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize("hole", [np.nan, np.inf])
+@pytest.mark.parametrize("learns", [True, False])
+def test_frames_with_holes_are_refused_and_change_nothing(
+    everything: Phase, learns: bool, hole: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tytoalba.methods.checks.BLOCK", 64)  # the hole is in the last of several blocks
+    method = taught([everything], learns=learns)
+    before = {name: values.copy() for name, values in method.memory().items()}
+    X = everything.X.copy()
+    X[-1, 7] = hole
+    damaged = replace(everything, X=X)
+    for asked in (lambda: method.learn(damaged), lambda: method.lesson(damaged), lambda: method.posterior(X)):
+        with pytest.raises(TytoError, match="hold NaN or infinity"):
+            asked()
+    assert_same(method.memory(), before)
+
+
 @pytest.mark.parametrize("sigma", [0.0, -8.0, float("nan")])
 def test_a_width_of_labels_that_makes_no_sense_is_refused(everything: Phase, sigma: float) -> None:
     with pytest.raises(ValueError, match="sigma"):

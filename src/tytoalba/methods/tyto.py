@@ -150,7 +150,7 @@ class Tyto(Method):
 
     def learn(self, phase: Phase) -> None:
         """Add the frames to the sums."""
-        X, azimuth, _ = checked_phase(self.task, phase, finite=False)
+        X, azimuth, _ = checked_phase(self.task, phase, finite=not self.learns)
         if not self.learns:
             return
         # the sums of a head are replaced, never changed: an error leaves ours as they were
