@@ -52,9 +52,10 @@ def _load_once(path: Path, _changed: int) -> Prior:
 class PriorMaps:
     """The maps of an array's prior: call it with (n_frames, n_mics, n_samples) -> (n_frames, 360), in 0..1.
 
-    Where the array is symmetric, each frame is looked at from both sides and the answers are averaged. Of
-    SRP-PHAT's map as much is mixed in as was best for that many sources when the prior was calibrated. How
-    the array is mounted (yaw) turns the answers.
+    Where the array is symmetric, each frame is looked at from both sides and the answers are averaged. Then
+    it is blended with SRP-PHAT as a calibrated prior knows best for that many sources: some of its map is
+    mixed in, and where it is surer the map is its own. (A prior knows speech; of steady hiss it thinks that
+    nobody wants it located.) How the array is mounted (yaw) turns the answers.
     """
 
     array: MicArray
@@ -75,12 +76,6 @@ class PriorMaps:
             raise PriorError(f"{self.array.name} has no prior; `tyto prior {self.array.name}` makes one")
         return prior
 
-    @cached_property
-    def _weight(self) -> float:
-        """Of SRP-PHAT's map; 0 where the prior was never calibrated."""
-        calibrated = "blends" in self._prior.constants
-        return self._prior.blend(min(self.n_sources, 2)).weight if calibrated else 0.0
-
     def __call__(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
         """Maps of frames."""
         prior = self._prior
@@ -89,11 +84,18 @@ class PriorMaps:
         for mirror in symmetries(prior.array)[1:2]:
             other = mirror.back(scores(prior.logits(X[:, mirror.order(prior.gcc)])))
             maps = np.asarray((maps + other) / 2, np.float32)
-        if weight := self._weight:
-            maps = np.asarray((maps + weight * prior.maps(X)) / (1 + weight), np.float32)
+        if "blends" in prior.constants:
+            maps = self._blended(maps, prior.maps(X))
         whole, rest = divmod(self.array.yaw, 1.0)
         turned = np.roll(maps, int(whole), axis=1)
         return np.asarray((1 - rest) * turned + rest * np.roll(turned, 1, axis=1), np.float32)
+
+    def _blended(self, maps: NDArray[np.float32], fallback: NDArray[np.float32]) -> NDArray[np.float32]:
+        n = min(self.n_sources, 2)
+        blend = self._prior.blend(n)
+        mixed = (maps + blend.weight * fallback) / (1 + blend.weight)
+        learned = blend(maps, fallback, n).learned if len(maps) else np.empty(0, np.bool_)
+        return np.where(learned[:, None], mixed, fallback).astype(np.float32)
 
 
 def same_ears(a: MicArray, b: MicArray) -> bool:

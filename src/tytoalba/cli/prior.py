@@ -55,7 +55,7 @@ def prior(
     """Make the prior of an array: simulate, train, calibrate, judge.
 
     It takes minutes on a GPU; on a CPU take fewer --scenes and a smaller --width, such as 800 and 32. The
-    learner `tyto` finds it from then on; pepper and the ReSpeakers usb-4, 4mic-hat and 6mic have one already.
+    learner `tyto` finds it from then on; pepper and all ReSpeakers have one already.
 
     Examples:
 
