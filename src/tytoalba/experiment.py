@@ -268,7 +268,7 @@ class _Phases:
         train: Frames,
         directions: Sequence[NDArray[np.intp]],
         seed: int,
-        device: str = "cpu",
+        device: str,
     ) -> None:
         self.train, self.device = train, device
         few = np.isfinite(train.azimuth).sum(axis=1) <= config.max_sources

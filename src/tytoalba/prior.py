@@ -233,15 +233,23 @@ class Prior:
     def blend(self, n_sources: int) -> Blend:
         """The prior and SRP-PHAT as one, by calibrated confidence, for 1 or 2 sources."""
         try:
-            return Blend.from_dict(self.constants["blends"][str(n_sources)])
+            return self._blends[str(n_sources)]
         except LookupError:
             raise PriorError(f"this prior of {self.array.name} was not calibrated") from None
 
+    @cached_property
+    def _blends(self) -> dict[str, Blend]:
+        return {n: Blend.from_dict(told) for n, told in self.constants.get("blends", {}).items()}
+
     def counting(self) -> list[Calibration]:
         """How far the highest peak of its scores, and the next, can be trusted to be a source."""
-        if "counting" not in self.constants:
+        if not self._counting:
             raise PriorError(f"this prior of {self.array.name} was not calibrated")
-        return [Calibration.from_dict(document) for document in self.constants["counting"]]
+        return self._counting
+
+    @cached_property
+    def _counting(self) -> list[Calibration]:
+        return [Calibration.from_dict(told) for told in self.constants.get("counting", [])]
 
     def save(self, path: str | Path) -> None:
         """Write the prior as safetensors, whole or not at all."""

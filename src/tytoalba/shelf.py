@@ -93,9 +93,10 @@ class PriorMaps:
     def _blended(self, maps: NDArray[np.float32], fallback: NDArray[np.float32]) -> NDArray[np.float32]:
         n = min(self.n_sources, 2)
         blend = self._prior.blend(n)
-        mixed = (maps + blend.weight * fallback) / (1 + blend.weight)
-        learned = blend(maps, fallback, n).learned if len(maps) else np.empty(0, np.bool_)
-        return np.where(learned[:, None], mixed, fallback).astype(np.float32)
+        learned = blend(maps, fallback, n).learned[:, None]
+        return np.where(learned, blend.mixed(maps, fallback) / (1 + blend.weight), fallback).astype(
+            np.float32
+        )
 
 
 def same_ears(a: MicArray, b: MicArray) -> bool:
