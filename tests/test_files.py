@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tytoalba.files import written_whole
+from tytoalba.files import write_tensors, written_whole
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permission bits of POSIX")
 
@@ -145,3 +146,19 @@ def test_private_file_is_for_its_owner_only(tmp_path: Path, before: int | None) 
         temporary.write_text("new")
     assert path.read_text() == "new"
     assert mode(path) == 0o600
+
+
+def test_tensors_that_do_not_fit_on_the_disk_leave_what_was_there(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")  # of POSIX: no file may become larger than we say
+    path = tmp_path / "kept.safetensors"
+    write_tensors(path, {"a": np.arange(4)}, {"n": 1})
+    before = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(OSError, match=r"kept.safetensors could not be written: "):
+            write_tensors(path, {"a": np.zeros(100_000)}, {"n": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

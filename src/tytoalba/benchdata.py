@@ -32,7 +32,7 @@ from tytoalba.data.recording import Recording
 from tytoalba.data.simulated import PRESETS, Simulation
 from tytoalba.data.voice import choose_voices
 from tytoalba.errors import DataError
-from tytoalba.files import written_whole
+from tytoalba.files import write_tensors
 from tytoalba.gcc import Band, GccPhat
 from tytoalba.geometry import MicArray, load_array
 
@@ -94,8 +94,6 @@ class BenchData:
 
     def save(self, path: str | Path) -> None:
         """Write everything to a safetensors file, so that a stopped benchmark or a second process has it."""
-        from safetensors.numpy import save_file
-
         sets = {"train": self.train, **({"valid": self.valid} if self.valid else {})}
         sets |= {f"test/{condition}/{part}": frames for (condition, part), frames in self.tests.items()}
         tensors = {f"{name}/X": np.ascontiguousarray(frames.X) for name, frames in sets.items()}
@@ -104,8 +102,7 @@ class BenchData:
         recipe: dict[str, Any] = {"format": FORMAT, "name": self.name, "tests": list(self.tests)}
         if self.array is not None and self.gcc is not None:
             recipe |= {"array": self.array.to_toml(), "gcc": describe(self.gcc)}
-        with written_whole(path) as temporary:
-            save_file({**tensors, **labels, **places}, temporary, {"tytoalba": json.dumps(recipe)})
+        write_tensors(path, {**tensors, **labels, **places}, recipe)
 
     @classmethod
     def load(cls, path: str | Path) -> BenchData:

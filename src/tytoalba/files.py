@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 
 @contextmanager
@@ -31,6 +35,20 @@ def written_whole(path: str | Path, private: bool = False) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_tensors(
+    path: str | Path, arrays: Mapping[str, NDArray[Any]], told: Mapping[str, Any], private: bool = False
+) -> None:
+    """Write arrays as safetensors, whole or not at all. told: what JSON can say of them, under "tytoalba"."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        with written_whole(path, private) as temporary:
+            save_file(dict(arrays), temporary, {"tytoalba": json.dumps(told)})
+    except SafetensorError as error:  # a full disk is none of its own
+        raise OSError(f"{path} could not be written: {error}") from error
 
 
 def _permissions(path: Path) -> int:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import HeadError
-from tytoalba.files import written_whole
+from tytoalba.files import write_tensors
 from tytoalba.products import (
     MAX_ROWS,
     SCALE,
@@ -314,11 +314,7 @@ def _digest(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> str:
 
 
 def _write(path: Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    from safetensors.numpy import save_file
-
-    metadata = {"tytoalba": json.dumps(header | {"sha256": _digest(header, arrays)})}
-    with written_whole(path, private=True) as temporary:
-        save_file(arrays, temporary, metadata)
+    write_tensors(path, arrays, header | {"sha256": _digest(header, arrays)}, private=True)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tytoalba.angles import N_DIRECTIONS
 from tytoalba.calibration import Calibration
 from tytoalba.errors import DataError, TytoError
-from tytoalba.files import written_whole
+from tytoalba.files import write_tensors
 from tytoalba.gcc import Band, GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.opinions import Blend
@@ -253,11 +253,8 @@ class Prior:
 
     def save(self, path: str | Path) -> None:
         """Write the prior as safetensors, whole or not at all."""
-        from safetensors.numpy import save_file
-
         told, arrays = self.parts()
-        with written_whole(path) as temporary:
-            save_file(arrays, temporary, {"tytoalba": json.dumps(told)})
+        write_tensors(path, arrays, told)
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What JSON can say of it, and its arrays: all that a file needs."""

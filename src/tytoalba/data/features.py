@@ -18,7 +18,7 @@ from tytoalba.data.noise import Noise
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulated import Simulation, as_recording
 from tytoalba.errors import DataError, SealError
-from tytoalba.files import written_whole
+from tytoalba.files import write_tensors
 from tytoalba.gcc import FULL_BAND, GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.parallel import parallel_map
@@ -83,7 +83,7 @@ class FeatureSet:
 
     def save(self, path: str | Path, recipients: Sequence[Recipient] | None = None) -> None:
         """Write the set to a safetensors file, whole or not at all; sealed if there are recipients."""
-        from safetensors.numpy import save, save_file
+        from safetensors.numpy import save
 
         recipe = {
             "format": FORMAT,
@@ -98,12 +98,10 @@ class FeatureSet:
             "recording": np.ascontiguousarray(self.recording),
             "frame": np.ascontiguousarray(self.frame),
         }
-        told = {"tytoalba": json.dumps(recipe)}
-        if recipients is not None:
-            write_secret(path, save(tensors, told), recipients)
-            return
-        with written_whole(path) as temporary:
-            save_file(tensors, temporary, told)
+        if recipients is None:
+            write_tensors(path, tensors, recipe)
+        else:
+            write_secret(path, save(tensors, {"tytoalba": json.dumps(recipe)}), recipients)
 
     @classmethod
     def load(cls, path: str | Path) -> FeatureSet:
