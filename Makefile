@@ -19,7 +19,7 @@ install: .venv/.installed ## a local environment with everything that run and te
 run: install ## the benchmark on quick simulated data: every method, tables, figure, page
 	$(BIN)/tyto bench quick --jobs 0 --output $(OUT)
 
-test: install ## the default suite, about three minutes
+test: install ## the default suite, three to four minutes
 	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
 
 test-slow: install ## what takes longer
