@@ -13,7 +13,7 @@ import pytest
 
 from commands import Tyto
 from tytoalba import schooling
-from tytoalba.data.features import FeatureSet
+from tytoalba.data import stems
 from tytoalba.data.scenes import Scenes
 from tytoalba.geometry import MicArray, load_array
 from tytoalba.prior import Prior, prior_gcc, steering_matrices
@@ -23,8 +23,8 @@ torch = pytest.importorskip("torch")
 MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)
 """Mounted as no array that a prior is shipped for."""
 TINY = (
-    "--scenes", "40", "--width", "4", "--epochs", "1", "--families", "hybrid,anechoic", "-j", "1",
-    "--device", "cpu",
+    "--scenes", "40", "--frames", "60", "--width", "4", "--epochs", "1", "--families", "hybrid,anechoic",
+    "-j", "1", "--device", "cpu",
 )  # fmt: skip
 LESSONS = ("--homes", "1", "--directions", "2", "--seconds", "1", "--features", "40", "--simulated", "1")
 
@@ -39,15 +39,20 @@ def tyto(tyto: Tyto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tyto:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many scenes were asked for; 40 at most are made."""
+    """How many scenes were asked for; 40 at most are made, and of 8 rooms at most."""
     numbers: list[int] = []
 
-    def simulate(array: MicArray, voices: Any, n_scenes: int, **how: Any) -> FeatureSet:
-        numbers.append(n_scenes)
-        return few(array, voices, min(n_scenes, 40), **how)
+    def counted(make: Any, most: int) -> Any:
+        def made(array: MicArray, voices: Any, n_scenes: int, **how: Any) -> Any:
+            numbers.append(n_scenes)
+            return make(array, voices, min(n_scenes, most), **how)
 
-    few = schooling.simulate
-    monkeypatch.setattr(schooling, "simulate", simulate)
+        return made
+
+    monkeypatch.setattr(stems, "N_VOICES", (8, 8))
+    monkeypatch.setattr(schooling, "N_KEPT", 50)
+    monkeypatch.setattr(schooling, "simulate", counted(schooling.simulate, 40))
+    monkeypatch.setattr(schooling, "simulate_stems", counted(schooling.simulate_stems, 8))
     return numbers
 
 
@@ -98,7 +103,7 @@ def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None
     assert (made.about["n_scenes"], made.about["families"]) == (40, ["hybrid", "anechoic"])
     assert (made.about["speech"], made.about["recipe"]["epochs"]) == ("synthetic", 1)
     assert {made.blend(n).margin >= 0 for n in (1, 2)} == {True}
-    assert len(made.simulated_frames()[0]) == made.about["n_frames"]
+    assert (len(made.simulated_frames()[0]), made.about["n_frames"]) == (50, 60)
     assert f"{made.n_weights} weights" in ran.err
     assert path.name in ran.err.replace("\n", "")
 
@@ -151,7 +156,7 @@ def test_a_prior_of_ones_own_array_is_found_and_judged(tyto: Tyto, tmp_path: Pat
         (("pepper", "--families", "hybrid,anechoic", "--scenes", "19"), "--scenes must be at least 20"),
         (("pepper", "--scenes", "49"), "--scenes must be at least 50"),
         (("pepper", "--width", "0"), "--width and --epochs at least 1"),
-        (("pepper", "--every", "0"), "--every, --width"),
+        (("pepper", "--frames", "0"), "--frames, --width"),
         (("pepper", "--epochs", "0"), "--epochs at least 1"),
         (("pepper", "--seed", "-1"), "--seed and --processes not negative"),
         (("pepper", "-j", "-2"), "--seed and --processes not negative"),
@@ -196,7 +201,7 @@ def test_what_cannot_end_well_does_not_begin(
     def simulate(*_: Any, **__: Any) -> None:
         raise SimulatedError
 
-    monkeypatch.setattr(schooling, "simulate", simulate)
+    monkeypatch.setattr(schooling, "simulate_stems", simulate)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a-file").touch()
     assert complaint in tyto("prior", "respeaker-usb-4", *TINY, *arguments).error

@@ -171,7 +171,7 @@ def test_the_label_of_an_easy_scene_is_where_the_sound_comes_from(
     def noiseless(_: Scenes, speech: NDArray[np.float32], *__: Any) -> NDArray[np.float32]:
         return speech
 
-    monkeypatch.setattr(module, "_talker", near)
+    monkeypatch.setattr(module, "talker", near)
     monkeypatch.setattr(Scenes, "_noisy", noiseless)
     scenes = replace(SHORT, families=(family,), two_sources=0.0, seconds=0.6)
     srp = SrpPhat(RESPEAKER, RESPEAKER.frame_length)
@@ -286,7 +286,7 @@ def test_coloured_noise_has_its_slope_and_power_one(tilt: float) -> None:
 def test_disturbances_are_of_every_kind_and_long_enough(rate: int) -> None:
     crest = []
     for seed in range(12):
-        sound = module._disturbance(6000, rate, VOICES, "train", np.random.default_rng(seed))
+        sound = module.disturbance(6000, rate, VOICES, "train", np.random.default_rng(seed))
         assert sound.shape == (6000,)
         assert sound.dtype == np.float32
         assert np.isfinite(sound).all()

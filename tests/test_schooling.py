@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,8 +14,10 @@ from numpy.typing import NDArray
 from tytoalba import schooling
 from tytoalba.angles import decode, decode_two, distance, encode
 from tytoalba.calibration import Calibration, evidence
+from tytoalba.data import stems as module
 from tytoalba.data.features import FeatureSet
 from tytoalba.data.scenes import Scenes, scene_features
+from tytoalba.data.stems import Stems, gather_stems
 from tytoalba.data.voice import SyntheticVoices
 from tytoalba.errors import DataError
 from tytoalba.geometry import load_array
@@ -32,12 +35,14 @@ from tytoalba.schooling import (
     leave_one_out,
     school,
     simulate,
-    thinned,
+    simulate_stems,
 )
 from tytoalba.symmetry import symmetries
 from tytoalba.training import Recipe
 
 torch = pytest.importorskip("torch")
+from tytoalba.mixing import Mixer  # noqa: E402 - needs torch
+
 RESPEAKER = load_array("respeaker-usb-4")
 VOICES = (SyntheticVoices(),)
 FAMILIES = ("hybrid", "anechoic")
@@ -46,10 +51,13 @@ TINY: dict[str, Any] = {"width": 4, "recipe": Recipe(epochs=2, lr=1e-2, weight_d
 ShortScenes = partial(Scenes, seconds=1.2)
 
 
-@pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scenes of 1.2 s."""
-    monkeypatch.setattr(schooling, "Scenes", ShortScenes)
+@pytest.fixture(autouse=True, scope="module")
+def short() -> Iterator[None]:
+    """Scenes of 1.2 s, and few frames that a prior keeps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schooling, "Scenes", ShortScenes)
+        patch.setattr(schooling, "N_KEPT", 300)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +66,31 @@ def lessons() -> FeatureSet:
     return scene_features(scenes, range(N_SCENES), prior_gcc(RESPEAKER))
 
 
+class Told:
+    """The same frames again and again, as lessons."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, frames: FeatureSet) -> None:
+        self.array, self.gcc, self.told = frames.array, frames.gcc, frames
+        self.asked: list[int] = []
+
+    def frames(self, n: int) -> Iterator[tuple[Any, Any]]:
+        """All of them in two parts, and from the first on again where more are asked for."""
+        self.asked.append(n)
+        rows = np.resize(np.arange(len(self.told)), n)
+        for part in np.array_split(rows, 2):
+            azimuth = np.sort(self.told.azimuth[part], axis=1)
+            yield torch.tensor(self.told.flat[part]), torch.tensor(azimuth, dtype=torch.float32)
+
+
+def taught(frames: FeatureSet, **how: Any) -> Prior:
+    return school(Told(frames), len(frames), **(TINY | how))
+
+
 @pytest.fixture(scope="module")
 def prior(lessons: FeatureSet) -> Prior:
-    return school([lessons], **TINY)
+    return taught(lessons)
 
 
 def same(a: FeatureSet, b: FeatureSet) -> bool:
@@ -89,15 +119,6 @@ def test_simulated_scenes_are_those_of_their_seed(lessons: FeatureSet) -> None:
     for other in ({"seed": 1}, {"speakers": "valid"}, {"families": FAMILIES[::-1]}):
         different = simulate(RESPEAKER, VOICES, 1, **({"families": FAMILIES} | other))
         assert not same(different, made.select(made.recording < 1)), other
-
-
-def test_each_second_frame(lessons: FeatureSet) -> None:
-    whole = lessons.select(lessons.recording < 3)
-    half = thinned(whole, 2)
-    assert 0 < len(half) < len(whole)
-    assert not (half.frame % 2).any()
-    assert same(half, whole.select(whole.frame % 2 == 0))
-    assert thinned(whole, 1) is whole
 
 
 def test_families_are_told_apart(lessons: FeatureSet) -> None:
@@ -151,7 +172,7 @@ def test_families_of_joined_sets_are_still_known(lessons: FeatureSet) -> None:
 
 def test_a_seed_gives_one_prior(lessons: FeatureSet, prior: Prior) -> None:
     steps: list[tuple[int, int]] = []
-    again = school([lessons], **TINY, on_progress=lambda now, all_: steps.append((now, all_)))
+    again = taught(lessons, on_progress=lambda now, all_: steps.append((now, all_)))
     assert steps == [(1, 2), (2, 2)]
     assert again.steps == prior.steps
     assert (again.about, again.constants) == (prior.about, prior.constants)
@@ -159,14 +180,14 @@ def test_a_seed_gives_one_prior(lessons: FeatureSet, prior: Prior) -> None:
         assert np.array_equal(values, again.weights[name]), name
     for name, kept in prior.frames.items():
         assert np.array_equal(kept, again.frames[name]), name
-    other = school([lessons], **TINY, seed=1)
+    other = taught(lessons, seed=1)
     assert not np.array_equal(other.logits(lessons.flat), prior.logits(lessons.flat))
 
 
 def test_windows_are_learned_from_and_listened_to(lessons: FeatureSet, prior: Prior) -> None:
     assert prior.gcc == lessons.gcc == prior_gcc(RESPEAKER)
     assert lessons.X.shape[1:] == (prior.gcc.n_looks, RESPEAKER.n_pairs, prior.gcc.n_lags)
-    untrained = school([lessons], width=4, recipe=Recipe(epochs=0))
+    untrained = taught(lessons, recipe=Recipe(epochs=0))
     for name in ("hear", "heard"):
         before, after = (of.weights[name] * of.steps[name] for of in (untrained, prior))
         assert np.abs(after - before).max() > 1e-3, name
@@ -178,7 +199,7 @@ def test_windows_are_learned_from_and_listened_to(lessons: FeatureSet, prior: Pr
 
 
 def test_it_has_learned_something(lessons: FeatureSet, prior: Prior) -> None:
-    untrained = school([lessons], width=4, recipe=Recipe(epochs=0))
+    untrained = taught(lessons, recipe=Recipe(epochs=0))
     assert untrained.about["loss"] is None
     assert prior.about["loss"] > 0
 
@@ -192,17 +213,50 @@ def test_the_prior_says_how_it_was_made(lessons: FeatureSet, prior: Prior) -> No
     assert prior.about["n_frames"] == len(lessons)
     assert prior.about["recipe"]["epochs"] == 2
     assert prior.about["recipe"]["sigma"] == 8.0
-    logits = prior.logits(lessons.flat)
+    logits = prior.logits(np.resize(lessons.flat, (schooling.N_KEPT, lessons.gcc.n_features)))
     assert prior.constants["logit_mean"] == pytest.approx(logits.mean(axis=0), rel=1e-3, abs=1e-4)
     assert prior.constants["logit_spread"] == pytest.approx(np.maximum(logits.std(axis=0), 0.1), rel=1e-3)
     kept, sound = prior.simulated_frames()
-    assert len(kept) == len(sound) == min(len(lessons), schooling.N_KEPT)
+    assert len(kept) == len(sound) == schooling.N_KEPT
 
 
-def test_lessons_apart_are_lessons_together(lessons: FeatureSet, prior: Prior) -> None:
-    first, rest = lessons.select(lessons.recording < 9), lessons.select(lessons.recording >= 9)
-    apart = school([first, rest], **TINY)
-    assert np.array_equal(apart.logits(lessons.flat), prior.logits(lessons.flat))
+@pytest.mark.parametrize(("epochs", "mixed"), [(0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (5, 3)])
+def test_every_second_epoch_has_frames_of_its_own(lessons: FeatureSet, epochs: int, mixed: int) -> None:
+    told = Told(lessons)
+    recipe = Recipe(epochs=epochs, batch=64)
+    made = school(told, 50, width=4, recipe=recipe)
+    assert told.asked == [50] * mixed + [schooling.N_KEPT]
+    assert made.about["n_frames"] == 50 * mixed * (epochs > 0)
+
+
+def test_new_frames_are_learned_from(lessons: FeatureSet) -> None:
+    class Another(Told):
+        """Other frames each time."""
+
+        def frames(self, n: int) -> Iterator[tuple[Any, Any]]:
+            self.told = lessons.select(np.roll(np.arange(len(lessons)), -40 * len(self.asked)))
+            yield from super().frames(n)
+
+    recipe = Recipe(epochs=4, lr=1e-2, weight_decay=0.0, batch=20)
+    same_again, others = (
+        school(kind(lessons), 40, width=4, recipe=recipe).logits(lessons.flat) for kind in (Told, Another)
+    )
+    two = Recipe(epochs=2, lr=1e-2, weight_decay=0.0, batch=20, schedule="constant")
+    first = [school(kind(lessons), 40, width=4, recipe=two).logits(lessons.flat) for kind in (Told, Another)]
+    assert not np.array_equal(same_again, others)
+    assert np.array_equal(*first)  # two epochs are of the same frames
+
+
+def test_stems_to_mix_are_those_of_the_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "N_VOICES", (3, 3))
+    done: list[tuple[int, int]] = []
+    stems = simulate_stems(
+        RESPEAKER, VOICES, 4, families=FAMILIES, seed=5, on_progress=lambda *now: done.append(now)
+    )
+    assert done[-1][0] == done[-1][1] == len(done)
+    expected = gather_stems(ShortScenes(RESPEAKER, VOICES, FAMILIES, "train", 5), 4)
+    assert np.array_equal(stems.responses, expected.responses)
+    assert np.array_equal(stems.voices, expected.voices)
 
 
 # ---- confidence
@@ -331,24 +385,32 @@ def test_confidence_is_the_same_on_another_device(lessons: FeatureSet, prior: Pr
     assert judge(here, lessons) == judge(there, lessons, "cpu:0")
 
 
-def test_leaving_families_out(lessons: FeatureSet) -> None:
+@pytest.fixture(scope="module")
+def stems() -> Stems:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "N_VOICES", (12, 12))
+        return gather_stems(ShortScenes(RESPEAKER, VOICES, FAMILIES, "train", 0), 8)
+
+
+def test_leaving_families_out(stems: Stems, lessons: FeatureSet) -> None:
     parts = by_family(lessons, FAMILIES)
     done: list[tuple[int, int]] = []
     judged = leave_one_out(
-        parts, parts, parts, on_progress=lambda now, all_: done.append((now, all_)), **TINY
+        stems, 60, parts, parts, seed=2, on_progress=lambda now, all_: done.append((now, all_)), **TINY
     )
     assert done == [(1, 2), (2, 2)]
     assert list(judged) == list(FAMILIES)
     for family, other in (FAMILIES, FAMILIES[::-1]):
-        expected = judge(calibrated(school([parts[other]], **TINY), joined([parts[other]])), parts[family])
-        assert judged[family] == expected
+        mixer = Mixer(stems.only([other]), prior_gcc(RESPEAKER), seed=2)
+        made = calibrated(school(mixer, 60, seed=2, **TINY), joined([parts[other]]))
+        assert judged[family] == judge(made, parts[family])
         assert all(isinstance(row, Judgement) for row in judged[family])
 
 
-def test_leaving_the_only_family_out_is_refused(lessons: FeatureSet) -> None:
+def test_leaving_the_only_family_out_is_refused(stems: Stems, lessons: FeatureSet) -> None:
     alone = {"hybrid": by_family(lessons, FAMILIES)["hybrid"]}
     with pytest.raises(DataError, match="at least two"):
-        leave_one_out(alone, alone, alone, **TINY)
+        leave_one_out(replace(stems.only(["hybrid"]), families=("hybrid",)), 60, alone, alone, **TINY)
 
 
 def test_what_was_heard_on_one_side_is_known_on_the_other(lessons: FeatureSet) -> None:
@@ -358,7 +420,7 @@ def test_what_was_heard_on_one_side_is_known_on_the_other(lessons: FeatureSet) -
     assert len(both) > 1
     flat = replace(one, X=one.flat[:, mirror.order(one.gcc)].reshape(one.X.shape))
     mirrored = replace(flat, azimuth=mirror.azimuth(one.azimuth))
-    known = school([one], **TINY | {"recipe": Recipe(epochs=150, lr=1e-2, weight_decay=0.0, batch=40)})
+    known = taught(one, recipe=Recipe(epochs=150, lr=1e-2, weight_decay=0.0, batch=40))
     hits = [
         float(
             np.mean(

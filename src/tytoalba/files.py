@@ -51,6 +51,18 @@ def write_tensors(
         raise OSError(f"{path} could not be written: {error}") from error
 
 
+def read_tensors(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What `write_tensors` told, and the arrays; ValueError where the file is damaged or another."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            told = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
+            return told, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
+
+
 def _permissions(path: Path) -> int:
     if path.exists():
         return stat.S_IMODE(path.stat().st_mode)

@@ -3,19 +3,21 @@ its answers, and those of SRP-PHAT, can be trusted; then it is judged where it h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import Float, decode, decode_two, distance
+from tytoalba.angles import N_DIRECTIONS, Float, decode, decode_two, distance
 from tytoalba.calibration import Calibration, evidence, expected_calibration_error
 from tytoalba.data.features import FeatureSet, Progress
 from tytoalba.data.scenes import Scenes, scene_features
+from tytoalba.data.stems import Stems, gather_stems
 from tytoalba.data.voice import Voices
 from tytoalba.errors import DataError
+from tytoalba.gcc import GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.metrics import TOLERANCE, match
 from tytoalba.opinions import Blend, candidates
@@ -23,8 +25,14 @@ from tytoalba.prior import Prior, prior_gcc, scores, steering_matrices
 from tytoalba.symmetry import symmetries
 from tytoalba.training import Recipe
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
 TURNS = ("hybrid", "anechoic", "hybrid", "anechoic", "pyroom")
 """Families of acoustics in the turn that scenes take: a scene of pyroomacoustics costs five of the others."""
+EPOCHS_A_MIX = 2
+"""How often frames are seen before others are mixed, which takes twice as long as an epoch."""
 RECIPE = Recipe(epochs=10, lr=2e-3, weight_decay=1e-6, batch=512)
 N_KEPT = 3000
 """Simulated frames that a prior keeps: two megabytes for four microphones at 48 kHz."""
@@ -33,6 +41,17 @@ WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
 MARGINS = (1.0, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.0)
 """By how much SRP-PHAT may have to be surer to be believed; the first of the best on held-out scenes."""
 Who = Literal["srp", "prior", "blend"]
+
+
+class Lessons(Protocol):
+    """Where frames to learn from come from: `mixing.Mixer`."""
+
+    array: MicArray
+    gcc: GccPhat
+    device: torch.device
+
+    def frames(self, n: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """GCC-PHAT (some, n_features) and azimuth (some, 2), NaN for nobody, of `n` frames in all."""
 
 
 @dataclass(frozen=True)
@@ -68,43 +87,69 @@ def simulate(
     )
 
 
-def thinned(frames: FeatureSet, every: int) -> FeatureSet:
-    """Each so-many-th frame only; neighbours share half of their samples."""
-    return frames if every == 1 else frames.select(frames.frame % every == 0)
+def simulate_stems(
+    array: MicArray,
+    voices: Sequence[Voices],
+    n_scenes: int,
+    *,
+    families: Sequence[str] = TURNS,
+    speakers: str = "train",
+    seed: int = 0,
+    processes: int = 1,
+    on_progress: Progress | None = None,
+) -> Stems:
+    """What scenes of an array are mixed from, to learn from: the rooms of `n_scenes` scenes and the rest."""
+    scenes = Scenes(array, voices, tuple(families), speakers, seed)
+    return gather_stems(scenes, n_scenes, processes=processes, on_progress=on_progress)
 
 
 def school(
-    lessons: Sequence[FeatureSet],
+    mixer: Lessons,
+    n_frames: int,
     *,
     width: int = 64,
     recipe: Recipe = RECIPE,
     sigma: float = 8.0,
     seed: int = 0,
-    device: str = "cpu",
     on_progress: Progress | None = None,
 ) -> Prior:
-    """A prior from simulated frames; not calibrated yet.
+    """A prior from mixed frames, `n_frames` new ones for every second epoch; not calibrated yet.
 
     A symmetric array sees each frame from a side drawn anew in every epoch: more scenes for nothing.
     """
-    from tytoalba.steered import Steered
-    from tytoalba.training import labels, on_device, sides_of, squared_loss, train
+    import torch
 
-    array, gcc = lessons[0].array, lessons[0].gcc
-    parts = [lesson.flat for lesson in lessons]
-    X = parts[0] if len(parts) == 1 else np.concatenate(parts)  # gigabytes: no copy without need
-    azimuth = np.concatenate([_two_columns(lesson.azimuth) for lesson in lessons])
+    from tytoalba.steered import Steered
+    from tytoalba.training import labels, sides_of, squared_loss, train
+
+    array, gcc, device = mixer.array, mixer.gcc, mixer.device
+    X = torch.empty(n_frames, gcc.n_features, device=device)
+    target = torch.empty(n_frames, N_DIRECTIONS, device=device)
+
+    def mix() -> None:
+        done = 0
+        for frames, azimuth in mixer.frames(n_frames):
+            rows = slice(done, done := done + len(frames))
+            X[rows], target[rows] = frames, labels(azimuth, device, sigma)
+
+    def next_epoch(epoch: int, n_epochs: int) -> None:
+        if epoch % EPOCHS_A_MIX == 0 and epoch < n_epochs:
+            mix()
+        if on_progress:
+            on_progress(epoch, n_epochs)
+
     network = Steered(steering_matrices(array, gcc), width=width, seed=seed, device=device)
     sides = sides_of([(view, view.order(gcc)) for view in symmetries(array)], gcc.n_features, device)
-    loss = squared_loss(on_device(X, device), labels(azimuth, device, sigma), sides=sides)
-    history = train(network, loss, len(X), recipe, seed=seed, on_epoch=on_progress)
+    mix()
+    loss = squared_loss(X, target, sides=sides)
+    history = train(network, loss, n_frames, recipe, seed=seed, on_epoch=next_epoch)
     prior = Prior.quantised(array, gcc, network.folded())
-    some = np.random.default_rng(seed).permutation(len(X))[:N_KEPT]
-    logits = prior.logits(X[some])
+    some = torch.cat([frames for frames, _ in mixer.frames(N_KEPT)]).cpu().numpy()
+    logits = prior.logits(some)
     return replace(
-        prior.with_frames(X[some]),
+        prior.with_frames(some),
         about={
-            "n_frames": len(X),
+            "n_frames": n_frames * -(-recipe.epochs // EPOCHS_A_MIX),
             "recipe": {**recipe.__dict__, "sigma": sigma, "seed": seed},
             "loss": history.loss[-1] if history.loss else None,
         },
@@ -172,28 +217,34 @@ def by_family(frames: FeatureSet, families: Sequence[str] = TURNS) -> dict[str, 
 
 
 def leave_one_out(
-    lessons: dict[str, FeatureSet],
+    stems: Stems,
+    n_frames: int,
     held: dict[str, FeatureSet],
     strange: dict[str, FeatureSet],
+    *,
+    seed: int = 0,
     device: str = "cpu",
     on_progress: Progress | None = None,
     **how: Any,
 ) -> dict[str, list[Judgement]]:
     """Judge a recipe: for each family a prior that never saw it, on scenes of that family.
 
-    lessons, held, strange: scenes of each family to learn from, to calibrate on and to be judged on.
+    stems: to learn from. held, strange: scenes of each family to calibrate on and to be judged on.
     how: for `school`.
     """
+    from tytoalba.mixing import Mixer
+
     judged = {}
-    for done, family in enumerate(lessons, 1):
-        others = [name for name in lessons if name != family]
+    for done, family in enumerate(stems.families, 1):
+        others = [name for name in stems.families if name != family]
         if not others:
             raise DataError("leaving a family out needs at least two of them")
-        prior = school([lessons[name] for name in others], device=device, **how)
+        mixer = Mixer(stems.only(others), prior_gcc(stems.array), seed=seed, device=device)
+        prior = school(mixer, n_frames, seed=seed, **how)
         prior = calibrated(prior, joined([held[name] for name in others]), device)
         judged[family] = judge(prior, strange[family], device)
         if on_progress:
-            on_progress(done, len(lessons))
+            on_progress(done, len(stems.families))
     return judged
 
 

@@ -260,7 +260,7 @@ def on_device(values: ArrayLike, device: str | torch.device) -> Tensor:
 
 
 def labels(
-    azimuth: NDArray[np.floating],
+    azimuth: NDArray[np.floating] | Tensor,
     device: str | torch.device,
     sigma: float = SIGMA,
     n_directions: int = N_DIRECTIONS,
@@ -268,7 +268,8 @@ def labels(
     """`angles.encode`, computed on a device: (n_frames, n_sources) degrees -> (n_frames, n_directions)."""
     import torch
 
-    directions = on_device(frames_by_sources(azimuth), device)
+    there = isinstance(azimuth, torch.Tensor)
+    directions = azimuth if there else on_device(frames_by_sources(azimuth), device)
     theta = torch.arange(n_directions, device=device) * (360.0 / n_directions)
     label = torch.zeros(len(directions), n_directions, device=device)
     for source in directions.T:  # (F,)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -16,9 +17,12 @@ from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
     from tytoalba.data.features import FeatureSet
+    from tytoalba.data.stems import Stems
     from tytoalba.data.voice import Voices
     from tytoalba.geometry import MicArray
     from tytoalba.schooling import Judgement
+
+    Kept = TypeVar("Kept", FeatureSet, Stems)
 
 
 def prior(
@@ -27,10 +31,10 @@ def prior(
         Path | None,
         typer.Option("--output", "-o", help="File to write; else where tyto looks for priors by itself."),
     ] = None,
-    scenes: Annotated[int, typer.Option(help="Simulated scenes of 4 s, some 40 frames each.")] = 2000,
-    every: Annotated[int, typer.Option(help="Learn from each so-many-th frame; 2: no two overlap.")] = 2,
+    scenes: Annotated[int, typer.Option(help="Simulated rooms, each with four places for talkers.")] = 1000,
+    frames: Annotated[int, typer.Option(help="Frames mixed in them, others for every second epoch.")] = 40000,
     width: Annotated[int, typer.Option(help="Channels of the network; 32 is quick, 96 the best.")] = 64,
-    epochs: Annotated[int, typer.Option(help="How often each frame is seen.")] = 8,
+    epochs: Annotated[int, typer.Option(help="How often so many frames are learned from.")] = 8,
     families: Annotated[
         str | None,
         typer.Option(help="Acoustics that scenes take in turn: hybrid, anechoic, pyroom (extra 'sim')."),
@@ -46,27 +50,41 @@ def prior(
         Path | None,
         typer.Option(help="Folder for the simulated scenes: with it another width simulates nothing anew."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of scenes, initial weights and the order of frames.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of scenes, mixes, initial weights and the order of frames.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU if there is one.")] = "auto",
     processes: Annotated[int, typer.Option("--processes", "-j", help="0: one a core.")] = 0,
     results: Annotated[Path | None, typer.Option(help="Write the judgement to this file as JSON.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Judgement as JSON on standard output.")] = False,
 ) -> None:
-    """Make the prior of an array: simulate, train, calibrate, judge.
+    """Make the prior of an array: simulate, mix, train, calibrate, judge.
 
-    It takes minutes on a GPU; on a CPU take fewer --scenes and a smaller --width, such as 800 and 32. The
+    It takes minutes on a GPU; on a CPU take fewer --scenes and --frames and a smaller --width, such as 400,
+    10000 and 32. The
     learner `tyto` finds it from then on; pepper and all ReSpeakers have one already.
 
     Examples:
 
       tyto prior my-array.toml
 
-      tyto prior pepper --scenes 5000 --width 96 --epochs 10 --speech ~/speech --leave-one-out
+      tyto prior pepper --scenes 5000 --frames 320000 --width 96 --epochs 24 --speech ~/speech
     """
     from tytoalba.data.acoustics import FAMILIES
+    from tytoalba.data.features import FeatureSet
+    from tytoalba.data.stems import Stems
     from tytoalba.data.voice import SyntheticVoices, choose_voices
     from tytoalba.geometry import load_array
-    from tytoalba.schooling import RECIPE, TURNS, by_family, calibrated, judge, school, thinned
+    from tytoalba.mixing import Mixer
+    from tytoalba.prior import prior_gcc
+    from tytoalba.schooling import (
+        RECIPE,
+        TURNS,
+        by_family,
+        calibrated,
+        judge,
+        school,
+        simulate,
+        simulate_stems,
+    )
     from tytoalba.schooling import leave_one_out as judge_recipe
     from tytoalba.shelf import prior_folder
     from tytoalba.training import Recipe
@@ -75,9 +93,9 @@ def prior(
     turns = tuple(families.replace(" ", "").split(",")) if families else TURNS
     if unknown := [name for name in turns if name not in FAMILIES]:
         raise TytoError(f"no acoustics called {unknown[0]!r}; known: {', '.join(FAMILIES)}")
-    if scenes < 10 * len(turns) or min(every, width, epochs) < 1 or min(seed, processes) < 0:
+    if scenes < 10 * len(turns) or min(frames, width, epochs) < 1 or min(seed, processes) < 0:
         raise TytoError(
-            f"--scenes must be at least {10 * len(turns)}, --every, --width and --epochs at least 1, "
+            f"--scenes must be at least {10 * len(turns)}, --frames, --width and --epochs at least 1, "
             "--seed and --processes not negative"
         )
     if leave_one_out and len(set(turns)) < 2:
@@ -95,31 +113,33 @@ def prior(
     synthetic = SyntheticVoices()
     real = choose_voices(speech)
     voices = (real, synthetic) if speech else (synthetic,)
+    where = choose_device(device)
     how: dict[str, Any] = {
         "width": width,
         "recipe": Recipe(epochs, RECIPE.lr, RECIPE.weight_decay, RECIPE.batch),
         "seed": seed,
-        "device": choose_device(device),
     }
     few = max(40, min(400, scenes // 8))
     simulated = partial(_simulated, mics, turns, processes, cache)
-    lessons = thinned(simulated("scenes to learn from", voices, scenes, "train", 3 * seed), every)
-    held = simulated("to calibrate on", (real,), few, "valid", 3 * seed + 1)
-    strange = simulated("to judge on", (real,), 3 * few, "test", 3 * seed + 2)
+    lessons = simulated(Stems, simulate_stems, "rooms and voices to mix", voices, scenes, "train", 3 * seed)
+    held = simulated(FeatureSet, simulate, "scenes to calibrate on", (real,), few, "valid", 3 * seed + 1)
+    strange = simulated(FeatureSet, simulate, "scenes to judge on", (real,), 3 * few, "test", 3 * seed + 2)
     with progress_bar("epochs") as steps:
-        made = school([lessons], on_progress=steps, **how)
-    made = calibrated(made, held, how["device"])
+        mixer = Mixer(lessons, prior_gcc(mics), seed=seed, device=where)
+        made = school(mixer, frames, on_progress=steps, **how)
+        del mixer  # gigabytes of a GPU
+    made = calibrated(made, held, where)
     made.about.update(
         families=list(turns), n_scenes=scenes, speech="real and synthetic" if speech else "synthetic"
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     made.save(path)
-    judged = {name: judge(made, frames, how["device"]) for name, frames in by_family(strange, turns).items()}
+    judged = {name: judge(made, part, where) for name, part in by_family(strange, turns).items()}
     told: dict[str, Any] = {"array": mics.name, "about": made.about, "judged": _plain(judged)}
     if leave_one_out:
         with progress_bar("families left out") as steps:
-            learn, hold, meet = (by_family(frames, turns) for frames in (lessons, held, strange))
-            left = judge_recipe(learn, hold, meet, on_progress=steps, **how)
+            hold, meet = by_family(held, turns), by_family(strange, turns)
+            left = judge_recipe(lessons, frames, hold, meet, device=where, on_progress=steps, **how)
         told["left_out"] = _plain(left)
     if results:
         write_json(told, results)
@@ -137,23 +157,22 @@ def _simulated(
     turns: tuple[str, ...],
     processes: int,
     cache: Path | None,
+    kind: type[Kept],
+    make: Callable[..., Kept],
     what: str,
     voices: tuple[Voices, ...],
     n: int,
     speakers: str,
     seed: int,
-) -> FeatureSet:
-    """Frames of some scenes; with a cache from there, if the same were simulated before."""
-    from tytoalba.data.features import FeatureSet
-    from tytoalba.schooling import simulate
-
+) -> Kept:
+    """What some scenes give; with a cache from there, if the same was simulated before."""
     spoken = [(voice, voice.n_speakers) for voice in voices]
     told = (__version__, array.to_toml(), turns, n, speakers, seed, spoken)
     name = f"{speakers}-{n}-{sha256(repr(told).encode()).hexdigest()[:16]}.safetensors"
     if cache and (cache / name).exists():
-        return FeatureSet.load(cache / name)
+        return kind.load(cache / name)
     with progress_bar(what) as steps:
-        made = simulate(
+        made = make(
             array,
             voices,
             n,

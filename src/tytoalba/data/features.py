@@ -18,7 +18,7 @@ from tytoalba.data.noise import Noise
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulated import Simulation, as_recording
 from tytoalba.errors import DataError, SealError
-from tytoalba.files import write_tensors
+from tytoalba.files import read_tensors, write_tensors
 from tytoalba.gcc import FULL_BAND, GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.parallel import parallel_map
@@ -106,7 +106,7 @@ class FeatureSet:
     @classmethod
     def load(cls, path: str | Path) -> FeatureSet:
         """Read a set that `save` wrote; a sealed one is opened in memory."""
-        from safetensors import SafetensorError, safe_open
+        from safetensors import SafetensorError
         from safetensors.numpy import load
 
         if not Path(path).is_file():
@@ -114,12 +114,9 @@ class FeatureSet:
         try:
             if is_sealed(path):
                 data = read_secret(path)
-                told, tensors = header_of(data), load(data)
+                recipe, tensors = json.loads(header_of(data)), load(data)
             else:
-                with safe_open(str(path), framework="numpy") as file:
-                    told = (file.metadata() or {}).get("tytoalba", "{}")
-                    tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-            recipe = json.loads(told)
+                recipe, tensors = read_tensors(path)
             if recipe.get("format") != FORMAT:
                 raise DataError(f"{path} holds no features; tyto simulate --features makes some")
             if (version := recipe.get("version")) != VERSION:

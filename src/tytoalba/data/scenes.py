@@ -35,8 +35,24 @@ OWN_PATTERN = 0.03
 simulations with the file's own pattern has never heard exactly that."""
 
 PARTS = ("train", "valid", "test")
-CROWDS = 0.2
-"""Share of scenes whose background noise is other people."""
+CLOSE, CROWDS, LOCAL = 0.3, 0.2, 0.3
+"""Shares of scenes with a reflector close by, with other people as background, with noise from one place."""
+HARD, HARD_SNR, SNR = 0.25, (-12.0, 10.0), (10.0, 42.0)
+"""Share of scenes with much noise, dB of theirs and of the others."""
+APART, LOCAL_SNR = 3.0, (3.0, 30.0)
+"""dB: how far a talker is from the usual level, either way; of speech over noise from one place."""
+SENSORS, SENSOR_TILT = (0.01, 1.0), (-0.3, 1.2)
+"""Share of the noise that sensors make, and its spectral slope."""
+GAIN, TILT, TURN = 3.0, 0.5, 2.0
+"""Microphones: dB at most, dB an octave and degrees an octave, the latter as standard deviations."""
+CORNER, CORNER_SPREAD = (20.0, 100.0), 0.15
+"""Hz of their high-pass, and by which share it differs from one to the next."""
+MUFFLED, TOP = 0.25, (3400.0, 8000.0)
+"""Share of recorders that hear nothing above so many Hz: telephones, codecs, old boards."""
+LEVEL = (0.003, 0.2)
+"""RMS of a recording."""
+CLIPPED, TOO_LOUD = 0.08, (1.5, 6.0)
+"""Share of recordings whose tops are cut, and by how much they are too loud."""
 
 
 @dataclass(frozen=True)
@@ -84,28 +100,28 @@ class Scenes:
         device, late = varied(self.array, rng)
         talkers = self._talkers(rng)
         n_talkers = len(talkers)
-        places = talkers + ([_somewhere(rng)] if rng.random() < 0.3 else [])
+        places = talkers + ([_somewhere(rng)] if rng.random() < LOCAL else [])
         responses = FAMILIES[family](device, late, places, rng)
         frame_ids = np.arange(len(range(0, self.n_samples - device.frame_length, device.frame_length // 2)))
         mixture = np.zeros((device.n_mics, self.n_samples), np.float32)
         talking, unsure, speakers = [], np.zeros(len(frame_ids), bool), []
-        close = rng.random() < 0.3
-        for talker, response in zip(talkers, responses, strict=False):
+        close = rng.random() < CLOSE
+        for person, response in zip(talkers, responses, strict=False):
             voices, speaker = self._somebody(rng)
             speakers.append(speaker)
             dry = self._speech(voices, speaker, rng)
             heard = _heard(dry, response)
             if close:
-                heard += _heard(dry, reflector(device, talker, rng))
+                heard += _heard(dry, reflector(device, person, rng))
             # levels as heard: two talkers within 6 dB of each other, wherever they stand
-            mixture += heard / rms(heard) * 10 ** (rng.uniform(-3, 3) / 20)
-            far = float(np.linalg.norm(talker.position))
+            mixture += heard / rms(heard) * 10 ** (rng.uniform(-APART, APART) / 20)
+            far = float(np.linalg.norm(person.position))
             loud, quiet = activity(dry, far, device, len(frame_ids))
             talking.append(loud)
             unsure |= ~loud & ~quiet
         local = responses[n_talkers] if len(places) > n_talkers else None
         samples = recorded(device, self._noisy(mixture, family, device, late, local, rng), rng)
-        positions = np.stack([talker.position for talker in talkers])
+        positions = np.stack([person.position for person in talkers])
         kept = ~unsure
         return SimulatedRecording(
             f"{family}_{number:06d}",
@@ -120,13 +136,14 @@ class Scenes:
         azimuth = rng.uniform(0, 360, 2 if rng.random() < self.two_sources else 1)
         while len(azimuth) == 2 and distance(*azimuth) < self.separation:
             azimuth = rng.uniform(0, 360, 2)
-        return [_talker(float(angle), rng) for angle in azimuth]
+        return [talker(float(angle), rng) for angle in azimuth]
 
     def _somebody(self, rng: np.random.Generator) -> tuple[Voices, int]:
         voices = self.voices[int(rng.integers(len(self.voices)))]
         return voices, int(rng.choice(split_speakers(voices.n_speakers, self.speakers)))
 
-    def _bystander(self, rng: np.random.Generator) -> Sound:
+    def bystander(self, rng: np.random.Generator) -> Sound:
+        """What somebody says, (n_samples,), of power 1."""
         spoken = self._speech(*self._somebody(rng), rng)
         return spoken / np.float32(rms(spoken))
 
@@ -145,20 +162,20 @@ class Scenes:
     ) -> Sound:
         n, rate = self.n_samples, device.sample_rate
         power = max(float(np.mean(speech**2)), 1e-6)  # nobody talks: noise alone
-        snr = rng.uniform(-12, 10) if rng.random() < 0.25 else rng.uniform(10, 42)
-        share = np.exp(rng.uniform(np.log(0.01), 0.0))  # of the sensors
+        snr = rng.uniform(*(HARD_SNR if rng.random() < HARD else SNR))
+        share = np.exp(rng.uniform(*np.log(SENSORS)))
         if rng.random() < CROWDS:
-            ambient = crowd_noise(device, [self._bystander(rng) for _ in range(rng.integers(3, 17))], rng)
+            ambient = crowd_noise(device, [self.bystander(rng) for _ in range(rng.integers(3, 17))], rng)
         else:
             ambient = ambient_noise(family, device, late, n, rng.uniform(0.0, 2.0), rng)
         noise = np.sqrt(1 - share) * ambient / rms(ambient)
         noise += np.sqrt(share) * _coloured(
-            rng.standard_normal(speech.shape, np.float32), rate, rng.uniform(-0.3, 1.2)
+            rng.standard_normal(speech.shape, np.float32), rate, rng.uniform(*SENSOR_TILT)
         )
         result = speech + np.float32(np.sqrt(power * 10 ** (-snr / 10))) * noise
         if local is not None:
-            sound = _heard(_disturbance(n, rate, self.voices[0], self.speakers, rng), local)
-            result += sound / rms(sound) * np.sqrt(power * 10 ** (-rng.uniform(3, 30) / 10))
+            sound = _heard(disturbance(n, rate, self.voices[0], self.speakers, rng), local)
+            result += sound / rms(sound) * np.sqrt(power * 10 ** (-rng.uniform(*LOCAL_SNR) / 10))
         return np.asarray(result, np.float32)
 
 
@@ -199,7 +216,8 @@ def varied(array: MicArray, rng: np.random.Generator) -> tuple[MicArray, MicArra
     return built, replace(array, pattern=round(pattern, 1))
 
 
-def _talker(azimuth: float, rng: np.random.Generator) -> Source:
+def talker(azimuth: float, rng: np.random.Generator) -> Source:
+    """Somebody at an azimuth (degrees): near or far, low or high, who faces the array or not."""
     far = float(np.exp(rng.uniform(np.log(0.3), np.log(4.0))))
     elevation = float(
         np.clip(rng.normal(3.0, 12.0), -25.0, 60.0) if rng.random() < 0.85 else rng.uniform(0, 60)
@@ -216,7 +234,7 @@ def _somewhere(rng: np.random.Generator) -> Source:
     return Source(float(rng.uniform(0.5, 4.0)) * towards, -towards, 1.0)
 
 
-def _disturbance(n: int, rate: int, voices: Voices, part: str, rng: np.random.Generator) -> Sound:
+def disturbance(n: int, rate: int, voices: Voices, part: str, rng: np.random.Generator) -> Sound:
     """A sound that nobody wants located: a fan, hiss, a hum of tones, a voice or television far away."""
     kind = int(rng.integers(4))
     if kind == 0:
@@ -252,20 +270,20 @@ def recorded(array: MicArray, heard: Sound, rng: np.random.Generator) -> Sound:
     hertz = np.fft.rfftfreq(n_fft, 1 / array.sample_rate)
     octave = np.log2(np.maximum(hertz, 60.0) / 1000.0)
     shape = (array.n_mics, 1)
-    gain = rng.uniform(-3, 3, shape) + rng.normal(0.0, 0.5, shape) * octave  # dB
+    gain = rng.uniform(-GAIN, GAIN, shape) + rng.normal(0.0, TILT, shape) * octave  # dB
     # Hz: a high-pass turns phase low down, in each microphone a little differently
-    corner = np.exp(rng.uniform(np.log(20.0), np.log(100.0)) + rng.normal(0.0, 0.15, shape))
-    turn = np.arctan2(corner, np.maximum(hertz, 1.0)) + rng.normal(0.0, np.deg2rad(2.0), shape) * octave
+    corner = np.exp(rng.uniform(*np.log(CORNER)) + rng.normal(0.0, CORNER_SPREAD, shape))
+    turn = np.arctan2(corner, np.maximum(hertz, 1.0)) + rng.normal(0.0, np.deg2rad(TURN), shape) * octave
     size = 10 ** (gain / 20) / np.sqrt(1 + (corner / np.maximum(hertz, 1.0)) ** 2)
     response = (size * np.exp(1j * turn)).astype(np.complex64)
-    if rng.random() < 0.25:  # telephones, codecs, old boards
-        top = rng.uniform(3400.0, 8000.0)
+    if rng.random() < MUFFLED:
+        top = rng.uniform(*TOP)
         response /= np.sqrt(1 + (hertz / top) ** 12).astype(np.float32)
     x = irfft(rfft(heard, n_fft, axis=-1) * response, n_fft, axis=-1)[:, :n]
-    level = np.exp(rng.uniform(np.log(0.003), np.log(0.2)))
+    level = np.exp(rng.uniform(*np.log(LEVEL)))
     x *= min(level / rms(x), CEILING / float(np.abs(x).max()))
-    if rng.random() < 0.08:  # too loud: the tops are cut
-        x *= rng.uniform(1.5, 6.0) * CEILING / float(np.abs(x).max())
+    if rng.random() < CLIPPED:
+        x *= rng.uniform(*TOO_LOUD) * CEILING / float(np.abs(x).max())
     return np.asarray(np.clip(np.round(x * 32768.0), -32768, 32767) / 32768.0, np.float32)
 
 

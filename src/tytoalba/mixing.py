@@ -1,0 +1,179 @@
+"""Frames mixed from stems, on a CPU or a GPU: as many different ones as a network has time for.
+
+Each mix is a scene like those of `data.scenes`, drawn anew: a room, one or two talkers, their voices and
+levels, noise around, of the sensors and perhaps from one place, a recorder. A frame never comes twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from tytoalba.data import scenes as varies
+from tytoalba.data.simulated import ACTIVE_DB, CEILING, SILENT_DB
+from tytoalba.data.stems import PLACES, Stems
+from tytoalba.gcc import GccPhat
+
+N_FRAMES = 8
+"""Frames cut from each mix at random; six fit one after the other."""
+BLOCK, GPU_BLOCK = 16, 256
+"""Mixes at a time."""
+
+
+class Mixer:
+    """Mixes frames of stems, as GCC-PHAT.
+
+    two_sources: share of mixes with two talkers. seed: of all that is drawn.
+    """
+
+    def __init__(
+        self,
+        stems: Stems,
+        gcc: GccPhat,
+        *,
+        two_sources: float = 0.4,
+        seed: int = 0,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self.array, self.gcc, self.two_sources = stems.array, gcc, two_sources
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self.device = self.generator.device
+        self.banks = {
+            name: torch.as_tensor(getattr(stems, name), device=self.device)
+            for name in ("responses", "azimuth", "delay", "noises", "voices", "disturbances")
+        }
+        self.n_taps = stems.responses.shape[-1]
+        self.n_samples = 2 * self.n_taps  # of a mix; only in the second half all of the room rings
+        rate = stems.array.sample_rate
+        self.hertz = torch.fft.rfftfreq(self.n_taps, 1 / rate, device=self.device).clamp(min=1.0)
+        self.octave = torch.log2(self.hertz.clamp(min=60.0) / 1000.0)
+
+    def frames(self, n: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """GCC-PHAT (some, n_features) and azimuth (some, 2), NaN for nobody, of `n` frames in all."""
+        while n > 0:
+            sound, azimuth = self.mixed(GPU_BLOCK if self.device.type == "cuda" else BLOCK)
+            heard = azimuth.isfinite().any(1)
+            sound, azimuth = sound[heard][:n], azimuth[heard][:n]
+            n -= len(sound)
+            if len(sound):
+                yield self.gcc(sound).flatten(1), azimuth
+
+    def mixed(self, n: int) -> tuple[Tensor, Tensor]:
+        """Frames (n N_FRAMES, n_mics, n_samples) of n mixes, and where somebody talks, (n N_FRAMES, 2).
+
+        Both are NaN where nobody talks, or where it is not certain whether somebody does.
+        """
+        scene = self._whole(len(self.banks["responses"]), n)[:, None]
+        place = self._uniform(n, PLACES).argsort(1)[:, :3]
+        there = self._uniform(n, 2) < torch.tensor([2.0, self.two_sources], device=self.device)
+        dry = self._stretches("voices", 2 * n, self.n_samples).reshape(n, 2, -1)
+        responses = self.banks["responses"][scene, place].float()  # (n, 3, n_mics, n_taps)
+        level = _factor(self._between((-varies.APART, varies.APART), n, 2)) * there
+        speech = (self._heard(dry, responses[:, :2]) * level[..., None, None]).sum(1)
+        sound = self._recorded(self._noisy(speech, responses[:, 2]))
+        start = self._whole(self.n_taps - self.gcc.n_samples + 1, n, N_FRAMES)
+        everything = sound.unfold(2, self.gcc.n_samples, 1)
+        frames = everything[torch.arange(n, device=self.device)[:, None], :, start]
+        delay = self.banks["delay"][scene, place[:, :2]]
+        loud, quiet = self._talking(dry, start[:, None] + self.n_taps - delay[..., None])
+        loud, quiet = loud & there[..., None], quiet | ~there[..., None]  # (n, 2, N_FRAMES)
+        sure = (loud | quiet).all(1, keepdim=True)
+        azimuth = self.banks["azimuth"][scene, place[:, :2]]
+        where = torch.where(loud & sure, azimuth[..., None], math.nan)
+        return frames.flatten(0, 1), where.transpose(1, 2).flatten(0, 1)
+
+    def _heard(self, dry: Tensor, responses: Tensor) -> Tensor:
+        """Dry sound (..., n_samples) in rooms (..., n_mics, n_taps), power 1: while all of a room rings."""
+        spectrum = torch.fft.rfft(dry)[..., None, :] * torch.fft.rfft(responses, self.n_samples)
+        return _levelled(torch.fft.irfft(spectrum, self.n_samples)[..., self.n_taps :])
+
+    def _talking(self, dry: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+        """`simulated.activity` of talkers (n, 2) in frames that start at (n, 2, N_FRAMES)."""
+        length = self.gcc.n_samples
+        energy = torch.nn.functional.pad(dry.double().square().cumsum(-1), (1, 0))
+
+        def power(first: Tensor) -> Tensor:
+            return energy.gather(2, first + length) - energy.gather(2, first)
+
+        everywhere = torch.arange(0, self.n_samples - length, length // 2, device=self.device)
+        usual = power(everywhere.expand(*dry.shape[:2], -1)).quantile(0.9, dim=-1, keepdim=True)
+        decibel = 10 * torch.log10(power(start) / usual.clamp(min=1e-12) + 1e-12)
+        return decibel >= ACTIVE_DB, decibel <= SILENT_DB
+
+    def _noisy(self, speech: Tensor, responses: Tensor) -> Tensor:
+        """Speech (n, n_mics, n_taps) and noise around it, of the sensors and perhaps from a place."""
+        n = len(speech)
+        power = speech.square().mean((1, 2)).clamp(min=1e-6)
+        hard = self._uniform(n) < varies.HARD
+        snr = torch.where(hard, self._between(varies.HARD_SNR, n), self._between(varies.SNR, n))
+        share = self._evenly(varies.SENSORS, n)
+        around = _levelled(self._stretches("noises", n, self.n_taps))
+        tilt = self._between(varies.SENSOR_TILT, n, 1, 1)
+        coloured = torch.fft.rfft(self._normal(*speech.shape)) * self.hertz.clamp(min=50.0) ** (-tilt / 2)
+        sensors = _levelled(torch.fft.irfft(coloured, self.n_taps))
+        noise = _each((1 - share).sqrt()) * around + _each(share.sqrt()) * sensors
+        there = self._uniform(n) < varies.LOCAL
+        loud = _factor(-self._between(varies.LOCAL_SNR, n)) * there
+        local = self._heard(self._stretches("disturbances", n, self.n_samples), responses)
+        return speech + _each(power.sqrt()) * (_each(_factor(-snr)) * noise + _each(loud) * local)
+
+    def _recorded(self, x: Tensor) -> Tensor:
+        """`scenes.recorded` of sound (n, n_mics, n_taps)."""
+        n, n_mics, _ = x.shape
+        shape = n, n_mics, 1
+        gain = self._between((-varies.GAIN, varies.GAIN), *shape)
+        gain = gain + varies.TILT * self._normal(*shape) * self.octave
+        corner = self._evenly(varies.CORNER, n, 1, 1) * torch.exp(varies.CORNER_SPREAD * self._normal(*shape))
+        turn = torch.atan2(corner, self.hertz)
+        turn = turn + math.radians(varies.TURN) * self._normal(*shape) * self.octave
+        size = _factor(gain) / (1 + (corner / self.hertz).square()).sqrt()
+        muffled = 1 / (1 + (self.hertz / self._between(varies.TOP, n, 1, 1)) ** 12).sqrt()
+        size = torch.where(self._uniform(n, 1, 1) < varies.MUFFLED, size * muffled, size)
+        x = torch.fft.irfft(torch.fft.rfft(x) * torch.polar(size, turn), self.n_taps)
+        peak, loud = x.abs().amax((1, 2)).clamp(min=1e-12), x.square().mean((1, 2)).sqrt().clamp(min=1e-12)
+        scale = torch.minimum(self._evenly(varies.LEVEL, n) / loud, CEILING / peak)
+        too_loud = self._between(varies.TOO_LOUD, n) * CEILING / peak
+        scale = torch.where(self._uniform(n) < varies.CLIPPED, too_loud, scale)
+        return (x * _each(scale) * 32768.0).round().clamp(-32768, 32767) / 32768.0
+
+    def _stretches(self, bank: str, n: int, length: int) -> Tensor:
+        """Stretches of some sounds of a bank, (n, length) or (n, n_mics, length); their ends are joined."""
+        sounds = self.banks[bank][self._whole(len(self.banks[bank]), n)]
+        at = self._whole(sounds.shape[-1], n, 1) + torch.arange(length, device=self.device)
+        at = (at % sounds.shape[-1]).reshape(n, *[1] * (sounds.ndim - 2), length)
+        return sounds.gather(-1, at.expand(*sounds.shape[:-1], length)).float()
+
+    def _uniform(self, *shape: int) -> Tensor:
+        return torch.rand(shape, generator=self.generator, device=self.device)
+
+    def _normal(self, *shape: int) -> Tensor:
+        return torch.randn(shape, generator=self.generator, device=self.device)
+
+    def _whole(self, top: int, *shape: int) -> Tensor:
+        return torch.randint(top, shape, generator=self.generator, device=self.device)
+
+    def _between(self, limits: tuple[float, float], *shape: int) -> Tensor:
+        low, high = limits
+        return low + (high - low) * self._uniform(*shape)
+
+    def _evenly(self, limits: tuple[float, float], *shape: int) -> Tensor:
+        """Drawn so that doublings are equally likely."""
+        low, high = map(math.log, limits)
+        return torch.exp(self._between((low, high), *shape))
+
+
+def _factor(decibel: Tensor) -> Tensor:
+    return torch.as_tensor(10 ** (decibel / 20))
+
+
+def _levelled(x: Tensor) -> Tensor:
+    """Sound (..., n_mics, n_samples) of power 1."""
+    return x / x.square().mean((-2, -1), keepdim=True).sqrt().clamp(min=1e-12)
+
+
+def _each(values: Tensor) -> Tensor:
+    """(n,) beside (n, n_mics, n_samples)."""
+    return values[:, None, None]

@@ -1,0 +1,188 @@
+"""Mixes: the same as scenes simulated whole, where they can be compared, and labelled rightly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.signal import oaconvolve
+
+from tytoalba.angles import distance
+from tytoalba.data import scenes as varies
+from tytoalba.data import stems as module
+from tytoalba.data.scenes import Scenes, scene_features
+from tytoalba.data.simulated import CEILING, activity
+from tytoalba.data.stems import Stems, gather_stems
+from tytoalba.data.voice import SyntheticVoices
+from tytoalba.gcc import GccPhat
+from tytoalba.geometry import SPEED_OF_SOUND, load_array
+from tytoalba.prior import prior_gcc
+from tytoalba.srp import lag_matrix
+
+torch = pytest.importorskip("torch")
+from tytoalba.mixing import N_FRAMES, Mixer  # noqa: E402 - needs torch
+
+ARRAY = load_array("respeaker-usb-4")
+GCC = prior_gcc(ARRAY)
+VOICES = (SyntheticVoices(),)
+FAMILIES = ("hybrid", "anechoic")
+
+
+@pytest.fixture(scope="module")
+def stems() -> Stems:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "N_VOICES", (24, 24))
+        return gather_stems(Scenes(ARRAY, VOICES, FAMILIES, "train", 0), 24)
+
+
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but talkers, and a recorder that changes nothing but the level."""
+    for share in ("HARD", "LOCAL", "MUFFLED", "CLIPPED"):
+        monkeypatch.setattr(varies, share, 0.0)
+    monkeypatch.setattr(varies, "SNR", (80.0, 80.0))
+    monkeypatch.setattr(varies, "LEVEL", (0.1, 0.1))
+    monkeypatch.setattr(varies, "CORNER", (1e-3, 1e-3))
+    for spread in ("GAIN", "TILT", "TURN", "CORNER_SPREAD"):
+        monkeypatch.setattr(varies, spread, 0.0)
+
+
+def test_a_seed_gives_the_same_frames(stems: Stems) -> None:
+    def frames(seed: int, n: int = 90) -> tuple[Any, Any]:
+        parts = list(Mixer(stems, GCC, seed=seed).frames(n))
+        return torch.cat([x for x, _ in parts]), torch.cat([a for _, a in parts])
+
+    (X, azimuth), (again, other) = frames(0), frames(1)
+    assert X.shape == (90, GCC.n_features)
+    assert azimuth.shape == (90, 2)
+    assert torch.equal(frames(0)[0], X)
+    assert torch.equal(frames(0)[1].nan_to_num(-1), azimuth.nan_to_num(-1))
+    assert not torch.equal(again, X)
+    assert not torch.equal(other.nan_to_num(-1), azimuth.nan_to_num(-1))
+    assert azimuth.isfinite().any(1).all()  # somebody talks
+    assert torch.equal(frames(0, 30)[0], X[:30])
+
+
+def test_no_frame_comes_twice(stems: Stems) -> None:
+    mixer = Mixer(stems, GCC)
+    X = torch.cat([x for x, _ in mixer.frames(300)])
+    assert len(torch.unique(X, dim=0)) == 300
+
+
+def test_a_room_is_heard_as_convolution_says(stems: Stems) -> None:
+    mixer = Mixer(stems, GCC)
+    dry = mixer._stretches("voices", 2, mixer.n_samples)
+    responses = mixer.banks["responses"][:2, 0].float()
+    heard = mixer._heard(dry, responses)
+    for said, response, found in zip(dry, responses, heard, strict=True):
+        expected = oaconvolve(said.numpy()[None], response.numpy(), axes=1)[:, mixer.n_taps : mixer.n_samples]
+        expected /= np.sqrt(np.mean(expected**2))
+        assert found.numpy() == pytest.approx(expected, abs=2e-3)
+
+
+def test_who_talks_is_what_activity_says(stems: Stems) -> None:
+    mixer = Mixer(stems, GCC)
+    dry = mixer._stretches("voices", 8, mixer.n_samples).reshape(4, 2, -1)
+    hop, length = ARRAY.frame_length // 2, ARRAY.frame_length
+    n = len(range(0, mixer.n_samples - length, hop))
+    delay = 37
+    start = torch.arange(1, n).expand(4, 2, -1) * hop - delay
+    loud, silent = mixer._talking(dry, start)
+    for k in range(4):
+        for who in (0, 1):
+            far = delay * SPEED_OF_SOUND / ARRAY.sample_rate
+            expected = activity(dry[k, who].numpy(), far, ARRAY, n)
+            for found, wanted in zip((loud, silent), expected, strict=True):
+                assert np.mean(found[k, who].numpy() == wanted[1:]) > 0.93  # usual levels differ a little
+
+
+@pytest.mark.parametrize("n_sources", [1, 2])
+def test_sound_comes_from_where_labels_say(
+    stems: Stems, monkeypatch: pytest.MonkeyPatch, n_sources: int
+) -> None:
+    quiet(monkeypatch)
+    mixer = Mixer(stems.only(["anechoic"]), GCC, two_sources=float(n_sources - 1))
+    wide = GccPhat.for_array(ARRAY, GCC.n_samples, (500.0, 7000.0))
+    matrix = lag_matrix(wide, ARRAY).reshape(-1, 360)
+    frames, azimuth = mixer.mixed(40)
+    maps = wide(frames.numpy()).reshape(len(frames), -1) @ matrix
+    there = np.isfinite(azimuth.numpy())
+    rows = there.sum(axis=1) == n_sources
+    assert rows.sum() > 60
+    best = maps.argmax(axis=1)[:, None]
+    nearest = np.nanmin(np.where(there, distance(best, np.nan_to_num(azimuth.numpy())), np.nan)[rows], axis=1)
+    assert np.mean(nearest <= 10) > 0.7
+    if n_sources == 2:
+        apart = distance(*azimuth.numpy()[rows].T.astype(np.float64))
+        assert apart.min() >= 15
+
+
+def test_two_talkers_as_often_as_asked(stems: Stems) -> None:
+    for share in (0.0, 0.5, 1.0):
+        _, azimuth = Mixer(stems, GCC, two_sources=share).mixed(80)
+        second = azimuth[:, 1].isfinite().reshape(80, N_FRAMES).any(1).float().mean()
+        assert float(second) == pytest.approx(share, abs=0.2)
+        assert share > 0 or not second
+
+
+def test_a_recorder_keeps_levels_in_bounds(stems: Stems, monkeypatch: pytest.MonkeyPatch) -> None:
+    mixer = Mixer(stems, GCC)
+    x = mixer._normal(60, 4, mixer.n_taps)
+    sound = mixer._recorded(x)
+    assert float(sound.abs().max()) <= 1.0
+    assert torch.equal(sound, (sound * 32768).round() / 32768)
+    level = sound.square().mean((1, 2)).sqrt()
+    assert float(level.min()) == pytest.approx(varies.LEVEL[0], rel=0.6)
+    monkeypatch.setattr(varies, "CLIPPED", 1.0)
+    cut = mixer._recorded(x)
+    assert (cut.abs().amax((1, 2)) > CEILING).all()
+    quiet(monkeypatch)
+    same = mixer._recorded(x)
+    scale = (same * x).sum((1, 2)) / x.square().sum((1, 2))
+    assert float((same - scale[:, None, None] * x).abs().max()) < 2e-3
+
+
+def test_noise_is_as_loud_as_drawn(stems: Stems, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet(monkeypatch)
+    mixer = Mixer(stems, GCC)
+    speech = mixer._normal(30, 4, mixer.n_taps) * 3.0
+    rooms = mixer.banks["responses"][:1, 0].float().expand(30, -1, -1)
+
+    def ratio() -> np.ndarray:
+        noise = mixer._noisy(speech, rooms) - speech
+        return np.asarray(10 * torch.log10(speech.square().mean((1, 2)) / noise.square().mean((1, 2))))
+
+    for snr in (-5.0, 20.0):
+        monkeypatch.setattr(varies, "SNR", (snr, snr))
+        assert ratio() == pytest.approx(np.full(30, snr), abs=0.7)
+    monkeypatch.setattr(varies, "LOCAL", 1.0)
+    monkeypatch.setattr(varies, "LOCAL_SNR", (6.0, 6.0))
+    monkeypatch.setattr(varies, "SNR", (80.0, 80.0))
+    assert ratio() == pytest.approx(np.full(30, 6.0), abs=0.2)
+
+
+def test_mixes_look_like_scenes_simulated_whole(stems: Stems) -> None:
+    """Not the same rooms and voices: the same statistics of features, and as many frames with two talkers."""
+    scenes = Scenes(ARRAY, VOICES, FAMILIES, "train", 0)
+    whole = scene_features(scenes, range(40), GCC)
+    mixed = list(Mixer(stems, GCC).frames(len(whole)))
+    X, azimuth = torch.cat([x for x, _ in mixed]).numpy(), torch.cat([a for _, a in mixed]).numpy()
+    share = np.isfinite(azimuth).all(axis=1).mean()
+    assert share == pytest.approx((whole.n_sources == 2).mean(), abs=0.12)
+    zero = GCC.max_lag
+
+    def look(frames: np.ndarray) -> np.ndarray:
+        shaped = np.abs(frames.reshape(len(frames), GCC.n_looks, -1, GCC.n_lags))
+        return np.concatenate([shaped.mean(axis=(0, 2, 3)), shaped[..., zero].mean(axis=(0, 2))])
+
+    assert look(X) == pytest.approx(look(whole.flat), rel=0.2)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_gpu_mixes_as_well(stems: Stems) -> None:
+    X, azimuth = next(iter(Mixer(stems, GCC, device="cuda").frames(500)))
+    assert X.is_cuda
+    assert azimuth.is_cuda
+    assert bool(X.isfinite().all())
+    here = torch.cat([x for x, _ in Mixer(stems, GCC).frames(500)])
+    assert float(X.abs().mean()) == pytest.approx(float(here.abs().mean()), rel=0.1)
