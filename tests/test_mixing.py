@@ -60,7 +60,7 @@ def test_a_seed_gives_the_same_frames(stems: Stems) -> None:
     assert not torch.equal(again, X)
     assert not torch.equal(other.nan_to_num(-1), azimuth.nan_to_num(-1))
     assert azimuth.isfinite().any(1).all()  # somebody talks
-    assert torch.equal(frames(0, 30)[0], X[:30])
+    assert torch.allclose(frames(0, 30)[0], X[:30], atol=1e-5)
 
 
 def test_no_frame_comes_twice(stems: Stems) -> None:
@@ -72,28 +72,29 @@ def test_no_frame_comes_twice(stems: Stems) -> None:
 def test_a_room_is_heard_as_convolution_says(stems: Stems) -> None:
     mixer = Mixer(stems, GCC)
     dry = mixer._stretches("voices", 2, mixer.n_samples)
-    responses = mixer.banks["responses"][:2, 0].float()
-    heard = mixer._heard(dry, responses)
-    for said, response, found in zip(dry, responses, heard, strict=True):
-        expected = oaconvolve(said.numpy()[None], response.numpy(), axes=1)[:, mixer.n_taps : mixer.n_samples]
+    room, place = torch.tensor([3, 1]), torch.tensor([0, 2])
+    heard = mixer._heard(dry, room, place)
+    for said, response, found in zip(dry, mixer.banks["responses"][room, place], heard, strict=True):
+        expected = oaconvolve(said.numpy()[None], response.float().numpy(), axes=1)[
+            :, mixer.n_taps : mixer.n_samples
+        ]
         expected /= np.sqrt(np.mean(expected**2))
         assert found.numpy() == pytest.approx(expected, abs=2e-3)
 
 
 def test_who_talks_is_what_activity_says(stems: Stems) -> None:
     mixer = Mixer(stems, GCC)
-    dry = mixer._stretches("voices", 8, mixer.n_samples).reshape(4, 2, -1)
+    dry = mixer._stretches("voices", 8, mixer.n_samples)
     hop, length = ARRAY.frame_length // 2, ARRAY.frame_length
     n = len(range(0, mixer.n_samples - length, hop))
     delay = 37
-    start = torch.arange(1, n).expand(4, 2, -1) * hop - delay
+    start = torch.arange(1, n).expand(8, -1) * hop - delay
     loud, silent = mixer._talking(dry, start)
-    for k in range(4):
-        for who in (0, 1):
-            far = delay * SPEED_OF_SOUND / ARRAY.sample_rate
-            expected = activity(dry[k, who].numpy(), far, ARRAY, n)
-            for found, wanted in zip((loud, silent), expected, strict=True):
-                assert np.mean(found[k, who].numpy() == wanted[1:]) > 0.93  # usual levels differ a little
+    far = delay * SPEED_OF_SOUND / ARRAY.sample_rate
+    for who in range(8):
+        expected = activity(dry[who].numpy(), far, ARRAY, n)
+        for found, wanted in zip((loud, silent), expected, strict=True):
+            assert np.mean(found[who].numpy() == wanted[1:]) > 0.93  # usual levels differ a little
 
 
 @pytest.mark.parametrize("n_sources", [1, 2])
@@ -146,10 +147,10 @@ def test_noise_is_as_loud_as_drawn(stems: Stems, monkeypatch: pytest.MonkeyPatch
     quiet(monkeypatch)
     mixer = Mixer(stems, GCC)
     speech = mixer._normal(30, 4, mixer.n_taps) * 3.0
-    rooms = mixer.banks["responses"][:1, 0].float().expand(30, -1, -1)
+    room, place = torch.zeros(30, dtype=torch.long), torch.ones(30, dtype=torch.long)
 
     def ratio() -> np.ndarray:
-        noise = mixer._noisy(speech, rooms) - speech
+        noise = mixer._noisy(speech, room, place) - speech
         return np.asarray(10 * torch.log10(speech.square().mean((1, 2)) / noise.square().mean((1, 2))))
 
     for snr in (-5.0, 20.0):

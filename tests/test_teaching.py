@@ -149,3 +149,16 @@ def test_the_summary_of_a_known_case() -> None:
             {"degrees": 180.0, "change": -15.0, "n": 2},
         ],
     }
+
+
+def test_equal_angles_are_counted_together() -> None:
+    """45 degrees, computed, are a little more or less: not a reason to tell them apart."""
+    around = (22.3 + np.arange(8) * 45.0) % 360.0
+    changes = [
+        Change(0, float(here), 50.0, 60.0, np.stack([rest, np.full(7, 40.0), np.full(7, 39.0)], axis=1))
+        for k, here in enumerate(around)
+        for rest in [np.delete(around, k)]
+    ]
+    rows = summary(changes)["by_distance"]
+    assert [(row["degrees"], row["n"]) for row in rows] == [(45.0, 16), (90.0, 16), (135.0, 16), (180.0, 8)]
+    assert {row["change"] for row in rows} == {-1.0}

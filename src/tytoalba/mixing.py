@@ -66,44 +66,50 @@ class Mixer:
 
         Both are NaN where nobody talks, or where it is not certain whether somebody does.
         """
-        scene = self._whole(len(self.banks["responses"]), n)[:, None]
-        place = self._uniform(n, PLACES).argsort(1)[:, :3]
-        there = self._uniform(n, 2) < torch.tensor([2.0, self.two_sources], device=self.device)
-        dry = self._stretches("voices", 2 * n, self.n_samples).reshape(n, 2, -1)
-        responses = self.banks["responses"][scene, place].float()  # (n, 3, n_mics, n_taps)
-        level = _factor(self._between((-varies.APART, varies.APART), n, 2)) * there
-        speech = (self._heard(dry, responses[:, :2]) * level[..., None, None]).sum(1)
-        sound = self._recorded(self._noisy(speech, responses[:, 2]))
+        scene = self._whole(len(self.banks["responses"]), n)
+        place = self._uniform(n, PLACES).argsort(1)  # one or two talkers, a disturbance
+        share = torch.tensor([2.0, self.two_sources], device=self.device)
+        mix, number = (self._uniform(n, 2) < share).nonzero(as_tuple=True)  # of each talker
+        room, here = scene[mix], place[mix, number]
+        dry = self._stretches("voices", len(mix), self.n_samples)
+        level = _factor(self._between((-varies.APART, varies.APART), len(mix)))
+        heard = _each(level) * self._heard(dry, room, here)
+        speech = heard.new_zeros(n, *heard.shape[1:]).index_add_(0, mix, heard)
+        sound = self._recorded(self._noisy(speech, scene, place[:, 2]))
         start = self._whole(self.n_taps - self.gcc.n_samples + 1, n, N_FRAMES)
-        everything = sound.unfold(2, self.gcc.n_samples, 1)
-        frames = everything[torch.arange(n, device=self.device)[:, None], :, start]
-        delay = self.banks["delay"][scene, place[:, :2]]
-        loud, quiet = self._talking(dry, start[:, None] + self.n_taps - delay[..., None])
-        loud, quiet = loud & there[..., None], quiet | ~there[..., None]  # (n, 2, N_FRAMES)
-        sure = (loud | quiet).all(1, keepdim=True)
-        azimuth = self.banks["azimuth"][scene, place[:, :2]]
-        where = torch.where(loud & sure, azimuth[..., None], math.nan)
-        return frames.flatten(0, 1), where.transpose(1, 2).flatten(0, 1)
+        cut = sound.unfold(2, self.gcc.n_samples, 1)
+        frames = cut[torch.arange(n, device=self.device)[:, None], :, start].flatten(0, 1)
+        first = start[mix] + self.n_taps - self.banks["delay"][room, here][:, None]
+        loud, quiet = self._talking(dry, first)  # (n_talkers, N_FRAMES)
+        azimuth = torch.where(loud, self.banks["azimuth"][room, here][:, None], math.nan)
+        where = azimuth.new_full((n, N_FRAMES, 2), math.nan)
+        where[mix, :, number] = azimuth
+        unsure = where.new_zeros(n, N_FRAMES).index_add_(0, mix, (~(loud | quiet)).to(where.dtype))
+        where[unsure > 0] = math.nan
+        return frames, where.flatten(0, 1)
 
-    def _heard(self, dry: Tensor, responses: Tensor) -> Tensor:
-        """Dry sound (..., n_samples) in rooms (..., n_mics, n_taps), power 1: while all of a room rings."""
-        spectrum = torch.fft.rfft(dry)[..., None, :] * torch.fft.rfft(responses, self.n_samples)
+    def _heard(self, dry: Tensor, room: Tensor, place: Tensor) -> Tensor:
+        """Dry sound (n, n_samples) from places in rooms: (n, n_mics, n_taps) of power 1, as all rings."""
+        responses = self.banks["responses"][room, place].float()
+        if not len(dry):  # torch cannot transform nothing
+            return responses
+        spectrum = torch.fft.rfft(dry)[:, None] * torch.fft.rfft(responses, self.n_samples)
         return _levelled(torch.fft.irfft(spectrum, self.n_samples)[..., self.n_taps :])
 
     def _talking(self, dry: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
-        """`simulated.activity` of talkers (n, 2) in frames that start at (n, 2, N_FRAMES)."""
+        """`simulated.activity` of talkers (n, n_samples) in frames that start at (n, n_frames)."""
         length = self.gcc.n_samples
         energy = torch.nn.functional.pad(dry.double().square().cumsum(-1), (1, 0))
 
         def power(first: Tensor) -> Tensor:
-            return energy.gather(2, first + length) - energy.gather(2, first)
+            return energy.gather(1, first + length) - energy.gather(1, first)
 
         everywhere = torch.arange(0, self.n_samples - length, length // 2, device=self.device)
-        usual = power(everywhere.expand(*dry.shape[:2], -1)).quantile(0.9, dim=-1, keepdim=True)
+        usual = power(everywhere.expand(len(dry), -1)).quantile(0.9, dim=1, keepdim=True)
         decibel = 10 * torch.log10(power(start) / usual.clamp(min=1e-12) + 1e-12)
         return decibel >= ACTIVE_DB, decibel <= SILENT_DB
 
-    def _noisy(self, speech: Tensor, responses: Tensor) -> Tensor:
+    def _noisy(self, speech: Tensor, room: Tensor, place: Tensor) -> Tensor:
         """Speech (n, n_mics, n_taps) and noise around it, of the sensors and perhaps from a place."""
         n = len(speech)
         power = speech.square().mean((1, 2)).clamp(min=1e-6)
@@ -115,10 +121,11 @@ class Mixer:
         coloured = torch.fft.rfft(self._normal(*speech.shape)) * self.hertz.clamp(min=50.0) ** (-tilt / 2)
         sensors = _levelled(torch.fft.irfft(coloured, self.n_taps))
         noise = _each((1 - share).sqrt()) * around + _each(share.sqrt()) * sensors
-        there = self._uniform(n) < varies.LOCAL
-        loud = _factor(-self._between(varies.LOCAL_SNR, n)) * there
-        local = self._heard(self._stretches("disturbances", n, self.n_samples), responses)
-        return speech + _each(power.sqrt()) * (_each(_factor(-snr)) * noise + _each(loud) * local)
+        result = speech + _each(power.sqrt() * _factor(-snr)) * noise
+        mix = (self._uniform(n) < varies.LOCAL).nonzero()[:, 0]  # those with noise from a place
+        loud = power[mix].sqrt() * _factor(-self._between(varies.LOCAL_SNR, len(mix)))
+        dry = self._stretches("disturbances", len(mix), self.n_samples)
+        return result.index_add_(0, mix, _each(loud) * self._heard(dry, room[mix], place[mix]))
 
     def _recorded(self, x: Tensor) -> Tensor:
         """`scenes.recorded` of sound (n, n_mics, n_taps)."""

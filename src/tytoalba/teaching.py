@@ -101,14 +101,14 @@ def summary(changes: list[Change]) -> dict[str, Any]:
     others = np.concatenate(
         [np.insert(c.others, 0, distance(c.others[:, 0], c.taught), axis=1) for c in changes]
     )
-    bins = np.round(others[:, 0] / 30.0).astype(int)
+    apart = np.round(others[:, 0])  # the directions of a home are equally far from each other
     rows = [
         {
-            "degrees": 30.0 * int(b),
-            "change": float((others[bins == b, 3] - others[bins == b, 2]).mean()),
-            "n": int((bins == b).sum()),
+            "degrees": float(degrees),
+            "change": float((others[apart == degrees, 3] - others[apart == degrees, 2]).mean()),
+            "n": int((apart == degrees).sum()),
         }
-        for b in np.unique(bins)
+        for degrees in np.unique(apart)
     ]
     return {
         "before": float(np.mean([c.before for c in changes])),
