@@ -20,6 +20,7 @@ from tytoalba.methods import Memory, Task, tyto
 from tytoalba.methods.contract import check_method
 from tytoalba.methods.inputs import fitting_prior
 from tytoalba.methods.tyto import REACH, Tyto, answerable
+from tytoalba.methods.views import own_side, views_of
 from tytoalba.phases import Phase, groups, split
 from tytoalba.prior import Prior, PriorError, prior_gcc, scores, steering_matrices
 from tytoalba.products import SCALE
@@ -139,11 +140,17 @@ def test_sectors_in_any_order_are_the_same(everything: Phase, order: Any) -> Non
     assert reference["n"] == len(everything)
 
 
-def test_looking_from_several_sides_is_as_exact(everything: Phase) -> None:
+@pytest.mark.parametrize(("sides", "n_rows"), [("all", 4), ("one", 1)])
+def test_looking_from_several_sides_is_as_exact(everything: Phase, sides: str, n_rows: int) -> None:
     phases = split(everything.X, everything.azimuth, groups(4))
-    reference = taught([everything], views=4)
-    assert reference.memory()["n"] == 4 * len(everything)
-    for other in (taught(phases[::-1], views=4), taught(phases, replace(TASK, device="cpu:0"), views=4)):
+    reference = taught([everything], views=4, sides=sides)
+    assert reference.memory()["n"] == n_rows * len(everything)
+    assert reference.n_frames == len(everything)
+    elsewhere = replace(TASK, device="cpu:0")
+    for other in (
+        taught(phases[::-1], views=4, sides=sides),
+        taught(phases, elsewhere, views=4, sides=sides),
+    ):
         assert_same(reference.memory(), other.memory())
         assert np.allclose(reference.posterior(everything.X), other.posterior(everything.X), atol=1e-5)
 
@@ -442,6 +449,7 @@ def test_a_chosen_ridge_is_one_of_those_tried(
         ({"simulated": -1}, "at least 0"),
         ({"cap": 0}, "cap .*at least 1"),
         ({"views": 0}, "views .*at least 1"),
+        ({"sides": "some"}, "sides must be 'all' or 'one', got 'some'"),
         ({"n_features": 0}, "at least 1"),
         ({"bandwidth": 0.0}, "bandwidth"),
     ],
@@ -500,11 +508,33 @@ def test_more_views_than_there_are_do_no_harm(everything: Phase) -> None:
         Tyto(TASK, views=0)
 
 
+def test_a_frame_is_learned_from_the_side_that_it_draws(everything: Phase) -> None:
+    views = views_of(TASK)[:2]
+    side = own_side(everything.X, 2)
+    assert 0.3 < side.mean() < 0.7
+    assert np.array_equal(own_side(everything.X[::-1].copy(), 2), side[::-1])
+    parts = [
+        Phase(
+            everything.X[side == k][:, order],
+            view.azimuth(everything.azimuth[side == k]),
+            everything.directions,
+        )
+        for k, (view, order) in enumerate(views)
+    ]
+    one = taught([everything], views=2, sides="one").memory()
+    expected = taught(parts).memory()
+    for name in ("G", "Q", "n"):
+        assert np.array_equal(one[name], expected[name]), name
+    sides = own_side(np.random.default_rng(0).standard_normal((3000, 9)).astype(np.float32), 3)
+    assert np.bincount(sides).min() > 900
+
+
 # ---- lessons: what can be taken away without its frames
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"views": 3}, {"prior": "none"}, {"prior_frames": 0.0, "sound": 0.0}]
+    "options",
+    [{}, {"views": 3}, {"views": 3, "sides": "one"}, {"prior": "none"}, {"prior_frames": 0.0, "sound": 0.0}],
 )
 def test_a_lesson_is_what_its_phase_teaches(everything: Phase, options: dict[str, Any]) -> None:
     whole, method = taught([everything], **options), Tyto(TASK, **SMALL | options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -16,7 +17,7 @@ from tytoalba.methods.checks import blocks, checked_features, checked_phase, ref
 from tytoalba.methods.heads import listed, restored
 from tytoalba.methods.inputs import EXPANSIONS, Inputs, fitting_prior, joined
 from tytoalba.methods.method import Memory, Method, Task
-from tytoalba.methods.views import views_of
+from tytoalba.methods.views import own_side, views_of
 from tytoalba.phases import Phase
 from tytoalba.prior import Prior, scores
 from tytoalba.products import SCALE, bring, gaussian_labels, quantize_labels
@@ -94,6 +95,7 @@ class Tyto(Method):
     direction does not change the others; their sums are kept apart and are not part of the memory.
     views: from how many sides each frame is looked at, where the array is symmetric (`symmetry`): each is
     learned for its mirrored or turned place too, and questions are asked from every side and averaged.
+    sides: "all", or "one": each frame is learned from one side only, which it draws itself, in half the time.
     learns: False is what the prior alone can do.
     """
 
@@ -114,6 +116,7 @@ class Tyto(Method):
         cap: int = 1,
         simulated: int = 2,
         views: int = 2,
+        sides: Literal["all", "one"] = "all",
         learns: bool = True,
     ) -> None:
         super().__init__(task)
@@ -127,6 +130,8 @@ class Tyto(Method):
                 f"prior_frames, sound and simulated must be at least 0, cap and views at least 1, "
                 f"got {prior_frames}, {sound}, {simulated}, {cap} and {views}"
             )
+        if sides not in ("all", "one"):
+            raise TytoError(f"sides must be 'all' or 'one', got {sides!r}")
         if not 0 < sigma < np.inf:
             raise TytoError(f"sigma must be positive degrees, got {sigma}")
         if isinstance(alpha, str) and alpha not in ("gcv", "held-out"):
@@ -135,7 +140,7 @@ class Tyto(Method):
         self.answers = answers
         self.balance, self.cap, self.learns = balance, cap, learns
         self.simulated = simulated
-        self._views = views_of(task)[:views]
+        self._views, self.sides = views_of(task)[:views], sides
         self.prior = fitting_prior(task, prior)
         self.prior_frames = prior_frames if self.prior else 0.0
         self.inputs = Inputs(task, self.prior, n_features, bandwidth, sound, expansion, task.seed)
@@ -165,10 +170,7 @@ class Tyto(Method):
                 here = apart if own is held else ~apart | (held is None)
                 for rows in blocks(len(chosen := np.flatnonzero((times == weight) & here))):
                     some = rows if len(chosen) == len(X) else chosen[rows]  # all of them: no copy
-                    x = self._sound(X[some])
-                    for view, order in self._views:
-                        H, B = self.inputs.codes(x[:, order])
-                        Y = self._labels(self._beside(view.azimuth(azimuth[some])), B)
+                    for H, Y in self._rows(X[some], azimuth[some]):
                         own.learn(H, Y, times=int(weight))
         self._head, self._held, self._counts, self._solved = head, held, self._counts + counts, None
 
@@ -177,13 +179,11 @@ class Tyto(Method):
         X, azimuth, _ = checked_phase(self.task, phase, finite=False)
         if self._held is not None or self.cap > 1:
             raise TytoError("lessons are for learners with cap = 1 and an alpha that is not held-out")
-        rows = []
-        for view, order in self._views:
-            for some in blocks(len(X)):
-                x = self._sound(X[some])
-                H, B = self.inputs.codes(x[:, order])
-                Y = self._labels(self._beside(view.azimuth(azimuth[some])), B)
-                rows.append((self._here(H), self._here(Y)))
+        rows = [
+            (self._here(H), self._here(Y))
+            for some in blocks(len(X))
+            for H, Y in self._rows(X[some], azimuth[some])
+        ]
         H, Y = (np.concatenate(part) for part in zip(*rows, strict=True)) if rows else self._no_rows()
         return Lesson(H, Y, count_directions(azimuth, self.task.n_directions))
 
@@ -238,7 +238,7 @@ class Tyto(Method):
     @property
     def n_views(self) -> int:
         """Rows that the sums have for each frame."""
-        return len(self._views)
+        return len(self._views) if self.sides == "all" else 1
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -344,6 +344,16 @@ class Tyto(Method):
         with np.errstate(invalid="ignore"):  # for ever: infinity over infinity
             weight = self.prior_frames / np.maximum(self.prior_frames + taught, 1e-9)
         return np.asarray(np.nan_to_num(weight, nan=1.0))
+
+    def _rows(self, X: NDArray[np.float32], azimuth: NDArray[np.floating]) -> Iterator[tuple[Any, Any]]:
+        """H and labels of some frames: from every side, or each from its own."""
+        x = self._sound(X)
+        side = own_side(X, len(self._views)) if self.sides == "one" else None
+        for k, (view, order) in enumerate(self._views):
+            here = slice(None) if side is None else np.flatnonzero(side == k)
+            if len(own := azimuth[here]):
+                H, B = self.inputs.codes(x[here][:, order])
+                yield H, self._labels(self._beside(view.azimuth(own)), B)
 
     def _labels(self, azimuth: Any, B: Any) -> Any:
         """Gaussian labels, and the prior's scores beside them where they count, as int8."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tytoalba.angles import N_DIRECTIONS
 from tytoalba.methods.method import Task
 from tytoalba.symmetry import Symmetry, symmetries
@@ -16,3 +19,10 @@ def views_of(task: Task) -> list[tuple[Symmetry, Any]]:
         return [plain]
     found = symmetries(task.array) if task.n_directions == N_DIRECTIONS else ()
     return [plain, *((s, s.order(task.gcc)) for s in found[1:])]
+
+
+def own_side(X: NDArray[np.float32], n_sides: int) -> NDArray[np.intp]:
+    """One of so many sides for each frame (n_frames, n_inputs), drawn by what it holds: always the same."""
+    bits = np.ascontiguousarray(X[:, :8], np.float32).view(np.uint32).sum(axis=1, dtype=np.uint64)
+    spread = bits * np.uint64(0x9E3779B97F4A7C15)  # the golden ratio: near bits become far ones
+    return np.asarray((spread >> np.uint64(40)) % np.uint64(n_sides), np.intp)
