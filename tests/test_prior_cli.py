@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -205,6 +207,26 @@ def test_what_cannot_end_well_does_not_begin(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a-file").touch()
     assert complaint in tyto("prior", "respeaker-usb-4", *TINY, *arguments).error
+
+
+def test_without_torch_the_extra_is_named() -> None:
+    blocked = """
+import sys
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, NoTorch())
+sys.argv = ["tyto", "prior", "respeaker-usb-4"]
+from tytoalba.cli import main
+main()
+"""
+    ran = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=False)
+    assert ran.returncode != 0
+    assert "new priors need the extra 'train'" in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 # ---- tyto teaching

@@ -9,13 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import torch
-from torch import Tensor
-
 from tytoalba.data import scenes as varies
 from tytoalba.data.simulated import ACTIVE_DB, CEILING, SILENT_DB
 from tytoalba.data.stems import PLACES, Stems
+from tytoalba.errors import MissingExtraError
 from tytoalba.gcc import GccPhat
+
+try:
+    import torch
+except ImportError as error:
+    raise MissingExtraError("new priors", "train") from error
+from torch import Tensor
 
 N_FRAMES = 8
 """Frames cut from each mix at random; six fit one after the other."""

@@ -59,8 +59,7 @@ def prior(
     """Make the prior of an array: simulate, mix, train, calibrate, judge.
 
     It takes minutes on a GPU; on a CPU take fewer --scenes and --frames and a smaller --width, such as 400,
-    10000 and 32. The
-    learner `tyto` finds it from then on; pepper and all ReSpeakers have one already.
+    10000 and 32. The learner `tyto` finds it from then on; pepper and all ReSpeakers have one already.
 
     Examples:
 
@@ -167,7 +166,7 @@ def _simulated(
 ) -> Kept:
     """What some scenes give; with a cache from there, if the same was simulated before."""
     spoken = [(voice, voice.n_speakers) for voice in voices]
-    told = (__version__, array.to_toml(), turns, n, speakers, seed, spoken)
+    told = (__version__, kind.__name__, array.to_toml(), turns, n, speakers, seed, spoken)
     name = f"{speakers}-{n}-{sha256(repr(told).encode()).hexdigest()[:16]}.safetensors"
     if cache and (cache / name).exists():
         return kind.load(cache / name)
