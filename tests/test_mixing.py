@@ -165,7 +165,7 @@ def test_noise_is_as_loud_as_drawn(stems: Stems, monkeypatch: pytest.MonkeyPatch
 def test_mixes_look_like_scenes_simulated_whole(stems: Stems) -> None:
     """Not the same rooms and voices: the same statistics of features, and as many frames with two talkers."""
     scenes = Scenes(ARRAY, VOICES, FAMILIES, "train", 0)
-    whole = scene_features(scenes, range(40), GCC)
+    whole = scene_features(scenes, range(24), GCC)
     mixed = list(Mixer(stems, GCC).frames(len(whole)))
     X, azimuth = torch.cat([x for x, _ in mixed]).numpy(), torch.cat([a for _, a in mixed]).numpy()
     share = np.isfinite(azimuth).all(axis=1).mean()
