@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tytoalba.data.scenes import Scenes, scene_features
 from tytoalba.data.simulated import CEILING, activity
 from tytoalba.data.stems import Stems, gather_stems
 from tytoalba.data.voice import SyntheticVoices
+from tytoalba.errors import DataError
 from tytoalba.gcc import GccPhat
 from tytoalba.geometry import SPEED_OF_SOUND, load_array
 from tytoalba.prior import prior_gcc
@@ -179,7 +181,18 @@ def test_mixes_look_like_scenes_simulated_whole(stems: Stems) -> None:
     assert look(X) == pytest.approx(look(whole.flat), rel=0.2)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_silence_does_not_last_for_ever(stems: Stems) -> None:
+    mute = replace(stems, voices=np.zeros_like(stems.voices[:, :9000]))
+    with pytest.raises(DataError, match="nobody talks in these stems"):
+        list(Mixer(mute, prior_gcc(ARRAY)).frames(1))
+
+
+def test_frames_longer_than_rooms_ring_are_refused(stems: Stems) -> None:
+    with pytest.raises(DataError, match="longer than rooms ring"):
+        Mixer(stems, GccPhat.for_array(ARRAY, 2 * stems.responses.shape[-1]))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_mixes_as_well(stems: Stems) -> None:
     X, azimuth = next(iter(Mixer(stems, GCC, device="cuda").frames(500)))
     assert X.is_cuda

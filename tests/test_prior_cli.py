@@ -188,6 +188,7 @@ class SimulatedError(Exception):
     [
         (("--device", "nowhere"), "nowhere"),  # in the end a RuntimeError of torch, with its traceback
         (("--device", "cuda:77"), "cuda:77"),
+        (("--frames", "1000000000000"), "GB, more than there is: fewer --frames"),
         (("-o", "."), "directory"),  # the finished prior is lost
         (("--results", "."), "directory"),
         (("--cache", "a-file"), "a-file is a file, not a folder"),

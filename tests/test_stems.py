@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,6 +110,34 @@ def test_some_families_of_them(stems: Stems) -> None:
 def test_stems_in_a_file(stems: Stems, tmp_path: Path) -> None:
     stems.save(tmp_path / "stems")
     assert same(Stems.load(tmp_path / "stems"), stems)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"azimuth": np.zeros((7, 3), np.float32)},
+        {"delay": np.zeros((6, PLACES), np.int32)},
+        {"family": np.zeros(2, np.int32)},
+        {"noises": np.zeros((3, 5, 9), np.float16)},
+        {"noise_family": np.zeros(1, np.int32)},
+        {"responses": np.zeros((7, PLACES, 3, 9), np.float16)},
+        {"voices": np.zeros(9, np.float16)},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_stems_that_do_not_fit_are_refused(stems: Stems, tmp_path: Path, changed: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match="do not fit"):
+        replace(stems, **changed)
+    arrays = {name: value for name, value in vars(stems).items() if isinstance(value, np.ndarray)}
+    told = {"format": "tytoalba-stems", "version": 1, "array": ARRAY.to_toml(), "families": ["hybrid"]}
+    write_tensors(tmp_path / "altered", arrays | changed, told)
+    with pytest.raises(DataError, match="do not fit"):
+        Stems.load(tmp_path / "altered")
+
+
+def test_places_too_far_apart_are_refused_and_not_sought_for_ever() -> None:
+    with pytest.raises(DataError, match="4 places cannot be 120 degrees apart"):
+        gather_stems(replace(SCENES, separation=120.0), 1)
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "empty", "foreign", "version", "array", "names"])

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from tytoalba.data import scenes as varies
 from tytoalba.data.simulated import ACTIVE_DB, CEILING, SILENT_DB
 from tytoalba.data.stems import PLACES, Stems
-from tytoalba.errors import MissingExtraError
+from tytoalba.errors import DataError, MissingExtraError
 from tytoalba.gcc import GccPhat
 
 try:
@@ -25,6 +25,8 @@ N_FRAMES = 8
 """Frames cut from each mix at random; six fit one after the other."""
 BLOCK, GPU_BLOCK = 16, 256
 """Mixes at a time."""
+PATIENCE = 50
+"""So many times in which nobody talks are enough."""
 
 
 class Mixer:
@@ -42,6 +44,8 @@ class Mixer:
         seed: int = 0,
         device: str | torch.device = "cpu",
     ) -> None:
+        if gcc.n_samples > stems.responses.shape[-1]:
+            raise DataError(f"frames of {gcc.n_samples} samples are longer than rooms ring in these stems")
         self.array, self.gcc, self.two_sources = stems.array, gcc, two_sources
         self.generator = torch.Generator(device).manual_seed(seed)
         self.device = self.generator.device
@@ -57,11 +61,15 @@ class Mixer:
 
     def frames(self, n: int) -> Iterator[tuple[Tensor, Tensor]]:
         """GCC-PHAT (some, n_features) and azimuth (some, 2), NaN for nobody, of `n` frames in all."""
+        in_vain = 0
         while n > 0:
             sound, azimuth = self.mixed(GPU_BLOCK if self.device.type == "cuda" else BLOCK)
             heard = azimuth.isfinite().any(1)
             sound, azimuth = sound[heard][:n], azimuth[heard][:n]
             n -= len(sound)
+            in_vain = 0 if len(sound) else in_vain + 1
+            if in_vain > PATIENCE:
+                raise DataError("nobody talks in these stems: is the speech silent?")
             if len(sound):
                 yield self.gcc(sound).flatten(1), azimuth
 

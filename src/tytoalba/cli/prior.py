@@ -113,6 +113,7 @@ def prior(
     real = choose_voices(speech)
     voices = (real, synthetic) if speech else (synthetic,)
     where = choose_device(device)
+    _refuse_too_many(frames, prior_gcc(mics).n_features, where)
     how: dict[str, Any] = {
         "width": width,
         "recipe": Recipe(epochs, RECIPE.lr, RECIPE.weight_decay, RECIPE.batch),
@@ -149,6 +150,17 @@ def prior(
         if leave_one_out:
             out.print(_table("Acoustics that each was not taught", left))
     err.print(f"{made.n_weights} weights, {path.stat().st_size / 1e6:.1f} MB, written to {path}")
+
+
+def _refuse_too_many(n_frames: int, n_features: int, device: str) -> None:
+    """Say so before minutes of simulation, not after."""
+    import torch
+
+    try:
+        torch.empty(n_frames, n_features, device=device)
+    except RuntimeError:
+        size = 4e-9 * n_frames * n_features
+        raise TytoError(f"{n_frames} frames take {size:.0f} GB, more than there is: fewer --frames") from None
 
 
 def _simulated(

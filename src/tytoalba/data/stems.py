@@ -31,7 +31,7 @@ Half = NDArray[np.float16]
 PLACES = 4
 """Where sound may come from in each room: one or two talkers and a disturbance are at different ones."""
 LONGEST = 1.024
-"""Seconds of a response that are kept; no room rings longer by much."""
+"""Seconds of a response that are kept; few rooms ring longer."""
 N_VOICES = (64, 512)
 """As many as rooms, between these; half as many disturbances."""
 FORMAT, VERSION = "tytoalba-stems", 1
@@ -58,6 +58,15 @@ class Stems:
     noise_family: NDArray[np.int32]
     voices: Half
     disturbances: Half
+
+    def __post_init__(self) -> None:
+        n, n_mics = len(self.responses), self.array.n_mics
+        fit = self.responses.shape[1:3] == (PLACES, n_mics) and self.noises.shape[1:2] == (n_mics,)
+        fit = fit and self.azimuth.shape == self.delay.shape == (n, PLACES) and self.family.shape == (n,)
+        fit = fit and self.noise_family.shape == (len(self.noises),)
+        dimensions = [bank.ndim for bank in (self.responses, self.noises, self.voices, self.disturbances)]
+        if not fit or dimensions != [4, 3, 2, 2]:
+            raise DataError("these stems do not fit each other: they are damaged")
 
     def only(self, families: Sequence[str]) -> Stems:
         """The rooms and noises of some families."""
@@ -97,6 +106,8 @@ def gather_stems(
 ) -> Stems:
     """Simulate stems: so many rooms, a quarter as many noises, voices (twice as long) and disturbances."""
     array, turns = scenes.array, scenes.families
+    if scenes.separation > 180.0 / PLACES:
+        raise DataError(f"{PLACES} places cannot be {scenes.separation:g} degrees apart, or hardly ever")
     n_noises = max(len(turns), n_scenes // 4)
     names = tuple(dict.fromkeys(turns))
     family = np.array([names.index(turns[k % len(turns)]) for k in range(max(n_scenes, n_noises))], np.int32)
