@@ -23,7 +23,7 @@ from tytoalba.errors import DataError
 from tytoalba.geometry import load_array
 from tytoalba.metrics import match
 from tytoalba.opinions import Blend, candidates
-from tytoalba.prior import Prior, PriorError, prior_gcc, scores
+from tytoalba.prior import Prior, PriorError, prior_gcc, scores, steering_matrices
 from tytoalba.schooling import (
     MARGINS,
     WEIGHTS,
@@ -42,6 +42,7 @@ from tytoalba.training import Recipe
 
 torch = pytest.importorskip("torch")
 from tytoalba.mixing import Mixer  # noqa: E402 - needs torch
+from tytoalba.steered import Steered  # noqa: E402 - needs torch
 
 RESPEAKER = load_array("respeaker-usb-4")
 VOICES = (SyntheticVoices(),)
@@ -245,6 +246,31 @@ def test_new_frames_are_learned_from(lessons: FeatureSet) -> None:
     first = [school(kind(lessons), 40, width=4, recipe=two).logits(lessons.flat) for kind in (Told, Another)]
     assert not np.array_equal(same_again, others)
     assert np.array_equal(*first)  # two epochs are of the same frames
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_network_is_compiled_where_that_is_possible(
+    lessons: FeatureSet, monkeypatch: pytest.MonkeyPatch, works: bool
+) -> None:
+    seen = []
+
+    def compiler(function: Any, **_: Any) -> Any:
+        def compiled(*given: Any, **more: Any) -> Any:
+            seen.append(given)
+            if not works:
+                raise RuntimeError("no C compiler")
+            return function(*given, **more)
+
+        return compiled
+
+    monkeypatch.setattr(torch, "compile", compiler)
+    matrices = steering_matrices(RESPEAKER, lessons.gcc)
+    plain, network = (Steered(matrices, width=4) for _ in range(2))
+    X = torch.tensor(lessons.flat[:8])
+    schooling._compiled(network, X)
+    assert all(weight.grad is None for weight in network.parameters())
+    assert torch.equal(network.train()(X), plain.train()(X))
+    assert len(seen) == 1 + works
 
 
 def test_stems_to_mix_are_those_of_the_scenes(monkeypatch: pytest.MonkeyPatch) -> None:

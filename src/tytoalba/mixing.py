@@ -1,7 +1,7 @@
 """Frames mixed from stems, on a CPU or a GPU: as many different ones as a network has time for.
 
 Each mix is a scene like those of `data.scenes`, drawn anew: a room, one or two talkers, their voices and
-levels, noise around, of the sensors and perhaps from one place, a recorder. A frame never comes twice.
+levels, noise around, of the sensors and perhaps from one place, a recorder. A frame hardly ever comes twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import Tensor
 
 N_FRAMES = 8
 """Frames cut from each mix at random; six fit one after the other."""
-BLOCK, GPU_BLOCK = 16, 256
+BLOCK, GPU_BLOCK = 16, 512
 """Mixes at a time."""
 PATIENCE = 50
 """So many times in which nobody talks are enough."""
