@@ -168,7 +168,7 @@ def test_mixes_look_like_scenes_simulated_whole(stems: Stems) -> None:
     """Not the same rooms and voices: the same statistics of features, and as many frames with two talkers."""
     scenes = Scenes(ARRAY, VOICES, FAMILIES, "train", 0)
     whole = scene_features(scenes, range(24), GCC)
-    mixed = list(Mixer(stems, GCC).frames(len(whole)))
+    mixed = list(Mixer(stems, GCC, two_sources=scenes.two_sources).frames(len(whole)))
     X, azimuth = torch.cat([x for x, _ in mixed]).numpy(), torch.cat([a for _, a in mixed]).numpy()
     share = np.isfinite(azimuth).all(axis=1).mean()
     assert share == pytest.approx((whole.n_sources == 2).mean(), abs=0.12)

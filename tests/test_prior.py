@@ -41,6 +41,8 @@ from tytoalba.shelf import PriorMaps, find_prior, prior_folder, same_ears, shipp
 from tytoalba.srp import SrpPhat
 
 torch = pytest.importorskip("torch")
+from tytoalba.steered import Steered  # noqa: E402 - needs torch
+
 MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)
 """Mounted as no array that a prior is shipped for."""
 GCC = prior_gcc(MINE)
@@ -86,6 +88,21 @@ def test_the_prior_says_what_its_network_says(width: int, seed: int, X: NDArray[
     assert np.abs(made.logits(X) - expected).max() < 0.005  # some steps of 1/1024
     assert made.width == width
     assert made.n_weights == sum(value.size for value in network.folded().values())
+
+
+@pytest.mark.parametrize(("array", "parts"), [(MINE, 4), (MINE, 1), (load_array("pepper"), 4)])
+def test_a_prior_can_be_trained_further(array: MicArray, parts: int) -> None:
+    gcc = replace(prior_gcc(array), parts=parts)
+    frames = plane_waves(array, np.arange(0, 360, 9.0), 0.5)
+    X = torch.tensor(np.asarray(gcc(frames), np.float32).reshape(len(frames), -1))
+    before = trained_like(array, gcc, 6)
+    network = Steered(steering_matrices(array, gcc), width=6, seed=9)
+    network.take_over(Prior.quantised(array, gcc, before.folded()).shape(), X)
+    expected = before.predict(X, "logits")
+    assert float((network.predict(X, "logits") - expected).abs().max()) < 0.005
+    assert float((network.train()(X).detach() - expected).abs().max()) < 0.005  # by statistics of the batch
+    for name, values in network.folded().items():
+        np.testing.assert_allclose(values, before.folded()[name], atol=0.002, err_msg=name)
 
 
 def test_weights_are_as_fine_as_16_bits_allow() -> None:
@@ -262,8 +279,6 @@ def test_maps_are_those_of_srp_phat_and_peak_where_a_wave_comes_from(name: str) 
 
 
 def trained_like_of(array: MicArray) -> Any:
-    from tytoalba.steered import Steered
-
     return Steered(steering_matrices(array, prior_gcc(array)), width=1).folded()
 
 

@@ -19,7 +19,7 @@ from tytoalba.data import stems
 from tytoalba.data.scenes import Scenes
 from tytoalba.geometry import MicArray, load_array
 from tytoalba.prior import Prior, prior_gcc, steering_matrices
-from tytoalba.shelf import find_prior
+from tytoalba.shelf import find_prior, shipped_priors
 
 torch = pytest.importorskip("torch")
 MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)
@@ -123,6 +123,9 @@ def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: 
     assert asked == [40, 40, 120]
     assert len(list(cache.iterdir())) == 3
     assert np.array_equal(first.digest, again.digest)
+    further = made("further", "--cache", str(cache), "--start", str(tmp_path / "1"), "--width", "9")
+    assert (further.width, further.about["start"]) == (4, first.about)
+    assert not np.array_equal(first.digest, further.digest)
     other = made("3", "--cache", str(cache), "--seed", "1")  # other scenes
     assert asked[3:] == [40, 40, 120]
     assert not np.array_equal(first.digest, other.digest)
@@ -192,6 +195,10 @@ class SimulatedError(Exception):
         (("-o", "."), "directory"),  # the finished prior is lost
         (("--results", "."), "directory"),
         (("--cache", "a-file"), "a-file is a file, not a folder"),
+        (("--start", "nothing.safetensors"), "no such file: nothing.safetensors"),
+        (("--start", "a-file"), "a-file is damaged or no prior"),
+        (("--start", str(shipped_priors()["pepper"])), "is a prior of pepper, whose microphones are not"),
+        (("--start", str(shipped_priors()["respeaker-usb-4"]), "--leave-one-out"), "--start knows all"),
     ],
 )
 def test_what_cannot_end_well_does_not_begin(

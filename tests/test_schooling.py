@@ -213,7 +213,7 @@ def test_it_has_learned_something(lessons: FeatureSet, prior: Prior) -> None:
 def test_the_prior_says_how_it_was_made(lessons: FeatureSet, prior: Prior) -> None:
     assert prior.about["n_frames"] == len(lessons)
     assert prior.about["recipe"]["epochs"] == 2
-    assert prior.about["recipe"]["sigma"] == 8.0
+    assert prior.about["recipe"]["sigma"] == 5.0
     logits = prior.logits(np.resize(lessons.flat, (schooling.N_KEPT, lessons.gcc.n_features)))
     assert prior.constants["logit_mean"] == pytest.approx(logits.mean(axis=0), rel=1e-3, abs=1e-4)
     assert prior.constants["logit_spread"] == pytest.approx(np.maximum(logits.std(axis=0), 0.1), rel=1e-3)
@@ -228,6 +228,15 @@ def test_every_second_epoch_has_frames_of_its_own(lessons: FeatureSet, epochs: i
     made = school(told, 50, width=4, recipe=recipe)
     assert told.asked == [50] * mixed + [schooling.N_KEPT]
     assert made.about["n_frames"] == 50 * mixed * (epochs > 0)
+
+
+def test_a_prior_goes_on_where_another_stopped(lessons: FeatureSet, prior: Prior) -> None:
+    same = taught(lessons, start=prior, width=9, recipe=Recipe(epochs=0))
+    assert same.width == prior.width
+    assert same.about["start"] == prior.about
+    assert np.abs(same.logits(lessons.flat) - prior.logits(lessons.flat)).max() < 0.02
+    further = taught(lessons, start=prior)
+    assert further.about["loss"] < prior.about["loss"]
 
 
 def test_new_frames_are_learned_from(lessons: FeatureSet) -> None:
@@ -305,7 +314,11 @@ def test_calibration_adds_what_blending_needs(lessons: FeatureSet, prior: Prior)
         sure.blend(3)
 
 
-def test_the_margin_is_the_best_that_was_tried(lessons: FeatureSet, prior: Prior) -> None:
+@pytest.mark.parametrize("little", [0.0, 0.02, 1.0])
+def test_the_margin_is_the_smallest_that_costs_little(
+    lessons: FeatureSet, prior: Prior, monkeypatch: pytest.MonkeyPatch, little: float
+) -> None:
+    monkeypatch.setattr(schooling, "LITTLE", little)
     sure, one = calibrated(prior, lessons), lessons.n_sources == 1
     learned, fallback = scores(prior.logits(lessons.flat[one])), prior.maps(lessons.flat[one])
     true = np.sort(lessons.azimuth[one], axis=1)[:, :1]
@@ -314,7 +327,9 @@ def test_the_margin_is_the_best_that_was_tried(lessons: FeatureSet, prior: Prior
         found = replace(sure.blend(1), margin=margin)(learned, fallback, 1).azimuth
         return float((match(found, true) <= 5).mean())
 
-    assert hits(sure.blend(1).margin) == max(map(hits, MARGINS))
+    best, chosen = max(map(hits, MARGINS)), sure.blend(1).margin
+    assert hits(chosen) >= best - little
+    assert all(hits(margin) < best - little for margin in MARGINS if margin < chosen)
 
 
 @pytest.mark.parametrize("n", [1, 2])

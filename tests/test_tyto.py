@@ -495,7 +495,7 @@ def test_what_is_learned_here_is_known_in_the_mirror(everything: Phase) -> None:
     assert TASK.gcc is not None
     order = mirror.order(TASK.gcc)
     assert mirror.mirrored  # what comes second undoes itself: both sides are equal
-    method = taught([everything], views=2, answers="anywhere", prior_frames=0)
+    method = taught([everything], views=2, sides="all", answers="anywhere", prior_frames=0)
     plain = method.posterior(everything.X)
     mirrored = method.posterior(everything.X[:, order])
     assert np.allclose(mirror.back(mirrored), plain, atol=1e-5)
@@ -534,7 +534,7 @@ def test_a_frame_is_learned_from_the_side_that_it_draws(everything: Phase) -> No
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"views": 3}, {"views": 3, "sides": "one"}, {"prior": "none"}, {"prior_frames": 0.0, "sound": 0.0}],
+    [{}, {"views": 3}, {"views": 3, "sides": "all"}, {"prior": "none"}, {"prior_frames": 0.0, "sound": 0.0}],
 )
 def test_a_lesson_is_what_its_phase_teaches(everything: Phase, options: dict[str, Any]) -> None:
     whole, method = taught([everything], **options), Tyto(TASK, **SMALL | options)
@@ -639,7 +639,7 @@ def test_kept_lessons_are_read_back(everything: Phase) -> None:
 
 
 def test_sums_are_checked(everything: Phase) -> None:
-    method = taught([everything], views=2)
+    method = taught([everything], views=2, sides="all")
     method.check()
     memory = method.memory()
     for name, value, complaint in (

@@ -32,7 +32,8 @@ PATIENCE = 50
 class Mixer:
     """Mixes frames of stems, as GCC-PHAT.
 
-    two_sources: share of mixes with two talkers. seed: of all that is drawn.
+    two_sources: share of mixes with two talkers, more than scenes have: they are harder to learn from.
+    seed: of all that is drawn.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Mixer:
         stems: Stems,
         gcc: GccPhat,
         *,
-        two_sources: float = 0.4,
+        two_sources: float = 0.7,
         seed: int = 0,
         device: str | torch.device = "cpu",
     ) -> None:

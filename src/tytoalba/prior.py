@@ -132,10 +132,13 @@ class Prior:
         """How many numbers the network has."""
         return sum(values.size for values in self.weights.values())
 
+    def shape(self) -> Shape:
+        """The weights as real numbers."""
+        return {name: values.astype(np.float64) * self.steps[name] for name, values in self.weights.items()}
+
     @cached_property
     def _places(self) -> dict[str, dict[str, Array]]:
-        real = {name: values.astype(np.float64) * self.steps[name] for name, values in self.weights.items()}
-        real |= steering(steering_matrices(self.array, self.gcc))
+        real = self.shape() | steering(steering_matrices(self.array, self.gcc))
         for name in ("logit_mean", "logit_spread"):
             real[name] = np.array(self.constants.get(name, [0.0 if "mean" in name else 1.0]), np.float64)
         for name in (n for n in real if n.startswith(("place", "level", "heard", "offset", "bias"))):

@@ -256,7 +256,7 @@ def _meaning(prior: Prior) -> list[bytes]:
 
 def _learner(prior: Prior, options: dict[str, Any]) -> Tyto:
     named = {name: value for name, value in options.items() if name != "seed"}
-    return Tyto(task_of(prior, options["seed"]), prior=prior, answers="anywhere", **named)
+    return Tyto(task_of(prior, options["seed"]), prior=prior, answers="anywhere", sides="all", **named)
 
 
 def _smaller(learner: Tyto, lesson: Lesson) -> Lesson | Sums:

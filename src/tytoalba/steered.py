@@ -23,6 +23,9 @@ except ImportError as error:  # pragma: no cover - backbone says it first
     raise ImportError from error
 from torch import Tensor, nn
 
+EPSILON = 1e-5
+"""What torch adds to variances before it divides by them."""
+
 
 class Steered(Network):
     """Logits (n_frames, 360) of GCC-PHAT (n_frames, looks x pairs x lags) as `ring` describes it.
@@ -97,7 +100,8 @@ class Steered(Network):
     def folded(self) -> Shape:
         """Weights with the normalisation multiplied in, float64, as `prior.Prior` takes them."""
         scale, offset = zip(*map(_folded, self.norms), strict=True)
-        weights = {"enter": self.enter * scale[0], "place": self.place * scale[0] + offset[0]}
+        weights: dict[str, Tensor] = dict(self._places())
+        weights |= {"enter": self.enter * scale[0], "place": self.place * scale[0] + offset[0]}
         if self.windows:
             size, shift = _folded(self.hearing)
             weights |= {"hear": self.hear * size, "heard": shift}
@@ -106,11 +110,48 @@ class Steered(Network):
                 f"near{k}": self.near[k] * scale[k + 1],
                 f"around{k}": self.around[k] * scale[k + 1],
                 f"offset{k}": offset[k + 1],
+            }
+        return {name: value.detach().cpu().double().numpy() for name, value in weights.items()}
+
+    @torch.no_grad()
+    def take_over(self, folded: Shape, X: Tensor) -> None:
+        """Become the network that these weights were `folded` from, to be trained further.
+
+        X: some frames; normalisation is put back between the layers so that it leaves these as they are.
+        """
+        norms = [norm for norm in self.modules() if isinstance(norm, BatchNorm)]
+        seen: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+
+        def look(norm: nn.Module, inputs: tuple[Tensor]) -> None:
+            seen[norm] = torch.var_mean(inputs[0], dim=0, correction=0)
+
+        for norm in norms:
+            _set(norm, torch.ones_like(norm.running_var), torch.zeros_like(norm.running_mean))
+            norm.bias.zero_()
+        for name, parameter in self._places().items():
+            parameter.copy_(torch.as_tensor(folded[name]))
+        hooks = [norm.register_forward_pre_hook(look) for norm in norms]
+        self.predict(X, "logits")
+        for norm, hook in zip(norms, hooks, strict=True):
+            hook.remove()
+            _set(norm, *seen[norm])
+            norm.bias.add_(norm.running_mean)
+
+    def _places(self) -> dict[str, nn.Parameter]:
+        """Where weights go that were folded; what normalisation adds to the first layer is in `place`."""
+        norms = [norm for norm in self.norms if isinstance(norm, BatchNorm)]
+        places = {"enter": self.enter, "place": self.place, "leave": self.leave, "level": self.level}
+        if self.windows:
+            places |= {"hear": self.hear, "heard": self.hearing.bias}
+        for k in range(len(DILATIONS)):
+            places |= {
+                f"near{k}": self.near[k],
+                f"around{k}": self.around[k],
+                f"offset{k}": norms[k + 1].bias,
                 f"mix{k}": self.mix[k],
                 f"bias{k}": self.bias[k],
             }
-        weights |= {"leave": self.leave, "level": self.level}
-        return {name: value.detach().cpu().double().numpy() for name, value in weights.items()}
+        return places
 
 
 def _cells(x: Tensor, matrix: Tensor) -> Tensor:
@@ -127,5 +168,12 @@ def _normed(norm: nn.Module, Z: Tensor) -> Tensor:
 def _folded(norm: nn.Module) -> tuple[Tensor, Tensor]:
     """What a normalisation multiplies with and adds."""
     assert isinstance(norm, BatchNorm)
-    scale = norm.weight / torch.sqrt(norm.running_var + 1e-5)
+    scale = norm.weight / torch.sqrt(norm.running_var + EPSILON)
     return scale, norm.bias - norm.running_mean * scale
+
+
+def _set(norm: BatchNorm, variance: Tensor, mean: Tensor) -> None:
+    """Normalise by these, and multiply with the spread again."""
+    norm.running_var.copy_(variance)
+    norm.running_mean.copy_(mean)
+    norm.weight.copy_((variance + EPSILON).sqrt())

@@ -35,6 +35,10 @@ def prior(
     frames: Annotated[int, typer.Option(help="Frames mixed in them, others for every second epoch.")] = 40000,
     width: Annotated[int, typer.Option(help="Channels of the network; 32 is quick, 96 the best.")] = 64,
     epochs: Annotated[int, typer.Option(help="How often so many frames are learned from.")] = 8,
+    start: Annotated[
+        Path | None,
+        typer.Option(help="Prior of the array to go on from, as wide; with another --seed in other rooms."),
+    ] = None,
     families: Annotated[
         str | None,
         typer.Option(help="Acoustics that scenes take in turn: hybrid, anechoic, pyroom (extra 'sim')."),
@@ -65,7 +69,9 @@ def prior(
 
       tyto prior my-array.toml
 
-      tyto prior pepper --scenes 5000 --frames 320000 --width 96 --epochs 24 --speech ~/speech
+      tyto prior pepper --scenes 4000 --frames 320000 --width 96 --epochs 84 --speech ~/speech
+
+      tyto prior pepper --start pepper.safetensors --seed 1 --frames 320000 --speech ~/speech
     """
     from tytoalba.data.acoustics import FAMILIES
     from tytoalba.data.features import FeatureSet
@@ -73,7 +79,7 @@ def prior(
     from tytoalba.data.voice import SyntheticVoices, choose_voices
     from tytoalba.geometry import load_array
     from tytoalba.mixing import Mixer
-    from tytoalba.prior import prior_gcc
+    from tytoalba.prior import Prior, prior_gcc
     from tytoalba.schooling import (
         RECIPE,
         TURNS,
@@ -85,7 +91,7 @@ def prior(
         simulate_stems,
     )
     from tytoalba.schooling import leave_one_out as judge_recipe
-    from tytoalba.shelf import prior_folder
+    from tytoalba.shelf import prior_folder, same_ears
     from tytoalba.training import Recipe
 
     mics = load_array(array)
@@ -97,6 +103,13 @@ def prior(
             f"--scenes must be at least {10 * len(turns)}, --frames, --width and --epochs at least 1, "
             "--seed and --processes not negative"
         )
+    begun = Prior.load(start) if start else None
+    if begun and not same_ears(begun.array, mics):
+        raise TytoError(
+            f"{start} is a prior of {begun.array.name}, whose microphones are not those of {mics.name}"
+        )
+    if begun and leave_one_out:
+        raise TytoError("--leave-one-out judges priors that start anew, --start knows all acoustics already")
     if leave_one_out and len(set(turns)) < 2:
         raise TytoError("--leave-one-out needs at least two families of acoustics")
     if output is None and Path(mics.name).name != mics.name:
@@ -126,7 +139,7 @@ def prior(
     strange = simulated(FeatureSet, simulate, "scenes to judge on", (real,), 3 * few, "test", 3 * seed + 2)
     with progress_bar("epochs") as steps:
         mixer = Mixer(lessons, prior_gcc(mics), seed=seed, device=where)
-        made = school(mixer, frames, on_progress=steps, **how)
+        made = school(mixer, frames, start=begun, on_progress=steps, **how)
         del mixer  # gigabytes of a GPU
     made = calibrated(made, held, where)
     made.about.update(

@@ -93,9 +93,10 @@ class Tyto(Method):
     directions of a phase; 1 is no weighting. simulated: how often each of the simulated frames that come
     with the prior counts beside what is taught, with what the prior says of it, so that a lesson at one
     direction does not change the others; their sums are kept apart and are not part of the memory.
-    views: from how many sides each frame is looked at, where the array is symmetric (`symmetry`): each is
-    learned for its mirrored or turned place too, and questions are asked from every side and averaged.
-    sides: "all", or "one": each frame is learned from one side only, which it draws itself, in half the time.
+    views: from how many sides a frame may be looked at, where the array is symmetric (`symmetry`): questions
+    are asked from every side and averaged.
+    sides: "one": each frame is learned from one side only, which it draws itself; "all": from every side, for
+    its mirrored or turned place too, in twice the time.
     learns: False is what the prior alone can do.
     """
 
@@ -116,7 +117,7 @@ class Tyto(Method):
         cap: int = 1,
         simulated: int = 2,
         views: int = 2,
-        sides: Literal["all", "one"] = "all",
+        sides: Literal["all", "one"] = "one",
         learns: bool = True,
     ) -> None:
         super().__init__(task)
