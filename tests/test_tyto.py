@@ -521,8 +521,12 @@ def test_a_frame_is_learned_from_the_side_that_it_draws(everything: Phase) -> No
         )
         for k, (view, order) in enumerate(views)
     ]
-    one = taught([everything], views=2, sides="one").memory()
+    method = taught([everything], views=2, sides="one")
+    one = method.memory()
     expected = taught(parts).memory()
+    assert np.array_equal(method.turned(everything.X)[side == 1], parts[1].X)
+    assert np.array_equal(method.turned(everything.X)[side == 0], parts[0].X)
+    assert np.array_equal(taught(parts, sides="all").turned(everything.X), everything.X)
     for name in ("G", "Q", "n"):
         assert np.array_equal(one[name], expected[name]), name
     sides = own_side(np.random.default_rng(0).standard_normal((3000, 9)).astype(np.float32), 3)

@@ -330,7 +330,7 @@ def expanded(method: Method, X: NDArray[np.float32]) -> Float | None:
     Whoever holds the memory can compute them: seed and backbone are in it.
     """
     if isinstance(method, Tyto):
-        return np.asarray(method.inputs.codes(X)[0], np.float64) / SCALE
+        return np.asarray(method.inputs.codes(method.turned(X))[0], np.float64) / SCALE
     if isinstance(method, Analytic):
         parts = [method._expand(Z).cpu().numpy() for _, Z in method._backbone_features(X)]
         return np.concatenate(parts)

@@ -175,6 +175,14 @@ class Tyto(Method):
                         own.learn(H, Y, times=int(weight))
         self._head, self._held, self._counts, self._solved = head, held, self._counts + counts, None
 
+    def turned(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Frames as seen from the first side that each is learned from."""
+        result = X.copy()
+        for side, (_, order) in enumerate(self._views if self.sides == "one" else ()):
+            own = own_side(X, len(self._views)) == side
+            result[own] = X[own][:, order]
+        return result
+
     def lesson(self, phase: Phase) -> Lesson:
         """A phase as the sums take it: what can be taken away again without the frames."""
         X, azimuth, _ = checked_phase(self.task, phase, finite=False)
