@@ -13,7 +13,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from tytoalba.angles import decode, distance
+from tytoalba.angles import decode, distance, encode
 from tytoalba.errors import TytoError
 from tytoalba.gcc import GccPhat
 from tytoalba.geometry import load_array
@@ -470,6 +470,16 @@ def test_joint_knows_the_mirrored_place_where_it_looks_from_both_sides() -> None
     assert errors[1] < 10 < errors[0]
     with pytest.raises(TytoError, match="views"):
         Joint(task, views=0)
+
+
+def test_joint_takes_labels_as_narrow_as_told() -> None:
+    phase = Phase(np.zeros((1, TASK.n_inputs), np.float32), np.array([[90.0]]), np.arange(360))
+    for sigma in (None, 5.0):
+        _, Y = Joint(TASK, sigma=sigma).frames(phase.X, phase.azimuth)
+        assert Y.numpy() == pytest.approx(encode(phase.azimuth, sigma or TASK.sigma), abs=1e-6)
+    for wrong in (0.0, -1.0, np.inf):
+        with pytest.raises(TytoError, match="sigma must be positive degrees"):
+            Joint(TASK, sigma=wrong)
 
 
 # ---- the steered network ----

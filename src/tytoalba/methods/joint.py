@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal, Unpack, get_args
 
@@ -35,14 +36,23 @@ class Joint(Gradient["Network"]):
 
     views: from how many sides frames are looked at where the array is symmetric, as `Tyto` does: one drawn
     anew each time in training, all averaged when asked. 1 is the paper's.
+    sigma: width of the Gaussian labels in degrees, instead of the task's.
     """
 
     keeps: ClassVar[Literal["nothing", "exemplars", "everything"]] = "everything"
 
     def __init__(
-        self, task: Task, *, views: int = 1, network: Kind = "mlp", **options: Unpack[Options]
+        self,
+        task: Task,
+        *,
+        views: int = 1,
+        network: Kind = "mlp",
+        sigma: float | None = None,
+        **options: Unpack[Options],
     ) -> None:
-        super().__init__(task, **options)
+        if sigma is not None and not 0 < sigma < np.inf:
+            raise TytoError(f"sigma must be positive degrees, got {sigma}")
+        super().__init__(task if sigma is None else replace(task, sigma=sigma), **options)
         if views < 1:
             raise TytoError(f"views must be at least 1, got {views}")
         if network not in get_args(Kind):
