@@ -151,7 +151,8 @@ def school(
     if start:
         network.take_over(start.shape(), X[: recipe.batch])
     if device.type == "cuda":
-        _compiled(network, X[: -(-n_frames // -(-n_frames // recipe.batch))])
+        n_steps = -(-n_frames // recipe.batch)
+        _compiled(network, X[: -(-n_frames // n_steps)])  # as many as steps have: other sizes cost it again
     loss = squared_loss(X, target, sides=sides)
     history = train(network, loss, n_frames, recipe, seed=seed, on_epoch=next_epoch)
     prior = Prior.quantised(array, gcc, network.folded())

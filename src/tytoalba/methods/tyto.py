@@ -177,10 +177,11 @@ class Tyto(Method):
 
     def turned(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Frames as seen from the first side that each is learned from."""
-        result = X.copy()
-        for side, (_, order) in enumerate(self._views if self.sides == "one" else ()):
-            own = own_side(X, len(self._views)) == side
-            result[own] = X[own][:, order]
+        if self.sides == "all":
+            return X
+        result, side = X.copy(), own_side(X, len(self._views))
+        for k, (_, order) in enumerate(self._views):
+            result[side == k] = X[side == k][:, order]
         return result
 
     def lesson(self, phase: Phase) -> Lesson:
