@@ -125,6 +125,7 @@ def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: 
     assert np.array_equal(first.digest, again.digest)
     further = made("further", "--cache", str(cache), "--start", str(tmp_path / "1"), "--width", "9")
     assert (further.width, further.about["start"]) == (4, first.about)
+    assert further.about["recipe"]["lr"] < first.about["recipe"]["lr"]
     assert not np.array_equal(first.digest, further.digest)
     other = made("3", "--cache", str(cache), "--seed", "1")  # other scenes
     assert asked[3:] == [40, 40, 120]

@@ -36,6 +36,8 @@ TURNS = ("hybrid", "anechoic", "hybrid", "anechoic", "pyroom")
 EPOCHS_A_MIX = 2
 """How often frames are seen before others are mixed, which takes twice as long as an epoch."""
 RECIPE = Recipe(epochs=10, lr=2e-3, weight_decay=1e-6, batch=512)
+FURTHER = replace(RECIPE, lr=5e-4)
+"""To go on from a prior: as large steps as at first would undo it."""
 N_KEPT = 3000
 """Simulated frames that a prior keeps: two megabytes for four microphones at 48 kHz."""
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)

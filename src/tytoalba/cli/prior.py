@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -81,6 +81,7 @@ def prior(
     from tytoalba.mixing import Mixer
     from tytoalba.prior import Prior, prior_gcc
     from tytoalba.schooling import (
+        FURTHER,
         RECIPE,
         TURNS,
         by_family,
@@ -92,7 +93,6 @@ def prior(
     )
     from tytoalba.schooling import leave_one_out as judge_recipe
     from tytoalba.shelf import prior_folder, same_ears
-    from tytoalba.training import Recipe
 
     mics = load_array(array)
     turns = tuple(families.replace(" ", "").split(",")) if families else TURNS
@@ -129,7 +129,7 @@ def prior(
     _refuse_too_many(frames, prior_gcc(mics).n_features, where)
     how: dict[str, Any] = {
         "width": width,
-        "recipe": Recipe(epochs, RECIPE.lr, RECIPE.weight_decay, RECIPE.batch),
+        "recipe": replace(FURTHER if begun else RECIPE, epochs=epochs),
         "seed": seed,
     }
     few = max(40, min(400, scenes // 8))
