@@ -468,8 +468,9 @@ def test_joint_knows_the_mirrored_place_where_it_looks_from_both_sides() -> None
         found = decode(joint.posterior(X[:, mirror.order(gcc)]))
         errors.append(float(np.median(distance(found, mirror.azimuth(azimuth[:, 0])))))
     assert errors[1] < 10 < errors[0]
-    with pytest.raises(TytoError, match="views"):
-        Joint(task, views=0)
+    for views, blocks in ((0, 4), (1, 0)):
+        with pytest.raises(TytoError, match="views and blocks must be at least 1"):
+            Joint(task, views=views, blocks=blocks)
 
 
 def test_joint_takes_labels_as_narrow_as_told() -> None:
@@ -498,7 +499,14 @@ def test_the_steered_network_learns_and_can_be_restored(parts: int) -> None:
     azimuth = np.random.default_rng(1).uniform(0, 360, (120, 1))
     X = heard(task.gcc, azimuth)
     stream = split(X, azimuth, groups(2))
-    options: dict[str, Any] = {"network": "steered", "width": 8, "epochs": 10, "batch": 16, "lr": 1e-2}
+    options: dict[str, Any] = {
+        "network": "steered",
+        "width": 8,
+        "blocks": 3,
+        "epochs": 10,
+        "batch": 16,
+        "lr": 1e-2,
+    }
     joint = taught(Joint(task, **options), stream)
     unseen = np.arange(5.0, 360.0, 10.0)[:, None]
     questions = heard(task.gcc, unseen, seed=2)

@@ -42,6 +42,7 @@ from tytoalba.srp import SrpPhat
 
 torch = pytest.importorskip("torch")
 from tytoalba.steered import Steered  # noqa: E402 - needs torch
+from tytoalba.training import squared_loss  # noqa: E402 - needs torch
 
 MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)
 """Mounted as no array that a prior is shipped for."""
@@ -103,6 +104,14 @@ def test_a_prior_can_be_trained_further(array: MicArray, parts: int) -> None:
     assert float((network.train()(X).detach() - expected).abs().max()) < 0.005  # by statistics of the batch
     for name, values in network.folded().items():
         np.testing.assert_allclose(values, before.folded()[name], atol=0.002, err_msg=name)
+    deeper = Steered(steering_matrices(array, gcc), width=6, n_blocks=6, seed=9)
+    deeper.take_over(before.folded(), X)
+    assert float((deeper.predict(X, "logits") - expected).abs().max()) < 1e-3
+    grown = Prior.quantised(array, gcc, deeper.folded())
+    assert (grown.n_blocks, grown.width) == (6, 6)
+    loss: Any = squared_loss(X, torch.zeros(len(X), 360))(deeper.train(), torch.arange(len(X)))
+    loss.backward()
+    assert float(deeper.mix[5].grad.abs().max()) > 0  # it can learn
 
 
 def test_weights_are_as_fine_as_16_bits_allow() -> None:

@@ -235,8 +235,10 @@ def test_a_prior_goes_on_where_another_stopped(lessons: FeatureSet, prior: Prior
     assert same.width == prior.width
     assert same.about["start"] == prior.about
     assert np.abs(same.logits(lessons.flat) - prior.logits(lessons.flat)).max() < 0.02
-    further = taught(lessons, start=prior)
+    further = taught(lessons, start=prior, n_blocks=5)
     assert further.about["loss"] < prior.about["loss"]
+    assert (prior.n_blocks, same.n_blocks, further.n_blocks) == (4, 4, 5)
+    assert taught(lessons, start=further, recipe=Recipe(epochs=0)).n_blocks == 5
 
 
 def test_new_frames_are_learned_from(lessons: FeatureSet) -> None:

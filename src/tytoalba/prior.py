@@ -27,7 +27,7 @@ from tytoalba.files import write_tensors
 from tytoalba.gcc import Band, GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.opinions import Blend
-from tytoalba.ring import GRID, MATRIX_GRID, Array, forward, is_exact, layout, steering
+from tytoalba.ring import GRID, MATRIX_GRID, Array, count_blocks, forward, is_exact, layout, steering
 from tytoalba.srp import lag_matrix
 
 Shape = dict[str, NDArray[np.float64]]
@@ -97,7 +97,7 @@ class Prior:
 
     def __post_init__(self) -> None:
         n_heard = self.weights["hear"].shape[-1] if self.gcc.n_windows and "hear" in self.weights else 0
-        wanted = layout(len(self.gcc.band_list) * len(self.gcc.pairs), self.width, n_heard)
+        wanted = layout(len(self.gcc.band_list) * len(self.gcc.pairs), self.width, n_heard, self.n_blocks)
         found = {name: values.shape for name, values in self.weights.items()}
         fit = found == wanted and self.steps.keys() == wanted.keys()
         if not fit or self.width < 1 or (n_heard < 1) != (self.gcc.n_windows < 1):
@@ -121,6 +121,11 @@ class Prior:
     def width(self) -> int:
         """Channels of the network."""
         return int(self.weights["leave"].shape[0]) if "leave" in self.weights else 0
+
+    @property
+    def n_blocks(self) -> int:
+        """How deep the network is."""
+        return count_blocks(self.weights)
 
     @property
     def n_directions(self) -> int:

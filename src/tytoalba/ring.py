@@ -13,6 +13,7 @@ so many cells away is a slice then, and nothing is copied.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ Weights = dict[str, Array]
 
 CELLS, UNFOLD = 120, 3
 DILATIONS = (1, 2, 4, 8)
+"""Cells between the neighbours that a block looks at: of the first block, the second and so on, in turn."""
 TAPS = (-2, -1, 0, 1, 2)
 EDGE = max(TAPS) * max(DILATIONS)
 STEERED_GAIN = 8.0
@@ -40,13 +42,13 @@ HALF = 1.5 * 2.0**52 / GRID
 """Added and taken away again it rounds to the grid, halves to the even step."""
 
 
-def layout(n_maps: int, width: int, n_heard: int) -> dict[str, tuple[int, ...]]:
+def layout(n_maps: int, width: int, n_heard: int, n_blocks: int) -> dict[str, tuple[int, ...]]:
     """Names and sizes of the weights. n_maps: bands x pairs. n_heard: channels of windows, 0 for none."""
     shapes: dict[str, tuple[int, ...]] = {}
     if n_heard:
         shapes |= {"hear": (n_maps * UNFOLD, n_heard), "heard": (n_heard,)}
     shapes |= {"enter": (n_maps * UNFOLD + n_heard, width), "place": (CELLS, width)}
-    for k in range(len(DILATIONS)):
+    for k in range(n_blocks):
         shapes |= {
             f"near{k}": (len(TAPS) * width, width),
             f"around{k}": (2 * width, width),
@@ -55,6 +57,11 @@ def layout(n_maps: int, width: int, n_heard: int) -> dict[str, tuple[int, ...]]:
             f"bias{k}": (width,),
         }
     return shapes | {"leave": (width, UNFOLD), "level": (CELLS, UNFOLD)}
+
+
+def count_blocks(weights: Mapping[str, Any]) -> int:
+    """Of how many blocks these weights are, which are numbered."""
+    return len({found[0] for name in weights if (found := re.search(r"\d+$", name))})
 
 
 def steering(matrices: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
@@ -76,7 +83,7 @@ def steering(matrices: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[n
 def is_exact(weights: Mapping[str, NDArray[np.int16]], steps: Mapping[str, float]) -> bool:
     """Whether every sum with these weights, each in its step, stays below 2^53 of its finest unit."""
     sums: list[tuple[str, ...]] = [("hear", "heard"), ("enter", "place"), ("leave", "level")]
-    for k in range(len(DILATIONS)):
+    for k in range(count_blocks(weights)):
         sums += [(f"near{k}", f"around{k}", f"offset{k}"), (f"mix{k}", f"bias{k}")]
     for names in sums:
         largest, finest = LARGEST, 1 / GRID  # what was there before, and the unit of what is only added
@@ -115,7 +122,8 @@ def forward(X: Array, w: Weights) -> Array:
         start += len(rows)
     _settle(Z, 0.0)
     inner = _empty(X, (CELLS, n, width))
-    for k, dilation in enumerate(DILATIONS):
+    for k in range(count_blocks(w)):
+        dilation = DILATIONS[k % len(DILATIONS)]
         reach = max(TAPS) * dilation
         ring[EDGE - reach : EDGE] = Z[-reach:]
         ring[EDGE + CELLS : EDGE + CELLS + reach] = Z[:reach]
@@ -133,9 +141,9 @@ def forward(X: Array, w: Weights) -> Array:
     return by_frame.astype(np.float32) if numpy else by_frame.float()
 
 
-def shifts(dilation: int) -> list[int]:
+def shifts(block: int) -> list[int]:
     """By how many cells the neighbours of a block are rolled."""
-    return [dilation * tap for tap in TAPS]
+    return [DILATIONS[block % len(DILATIONS)] * tap for tap in TAPS]
 
 
 def _cells(x: Array, steer: Array) -> Array:

@@ -114,6 +114,7 @@ def school(
     n_frames: int,
     *,
     width: int = 64,
+    n_blocks: int = 4,
     recipe: Recipe = RECIPE,
     sigma: float = 5.0,
     seed: int = 0,
@@ -122,7 +123,8 @@ def school(
 ) -> Prior:
     """A prior from mixed frames, `n_frames` new ones for every second epoch; not calibrated yet.
 
-    start: a prior of the same array to go on from; the width is its own then.
+    start: a prior of the same array to go on from; the width is its own then, and it has as many blocks at
+    least.
     A symmetric array sees each frame from a side drawn anew in every epoch: more scenes for nothing.
     """
     import torch
@@ -146,8 +148,10 @@ def school(
         if on_progress:
             on_progress(epoch, n_epochs)
 
-    width = start.width if start else width
-    network = Steered(steering_matrices(array, gcc), width=width, seed=seed, device=device)
+    if start:
+        width, n_blocks = start.width, max(n_blocks, start.n_blocks)
+    matrices = steering_matrices(array, gcc)
+    network = Steered(matrices, width=width, n_blocks=n_blocks, seed=seed, device=device)
     sides = sides_of([(view, view.order(gcc)) for view in symmetries(array)], gcc.n_features, device)
     mix()
     if start:

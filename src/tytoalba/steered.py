@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tytoalba.backbone import BatchNorm, Network
 from tytoalba.prior import Shape
-from tytoalba.ring import CELLS, DILATIONS, STEERED_GAIN, TAPS, UNFOLD, shifts
+from tytoalba.ring import CELLS, STEERED_GAIN, TAPS, UNFOLD, shifts
 
 try:
     import torch
@@ -42,6 +42,7 @@ class Steered(Network):
         matrices: dict[str, NDArray[np.float64]],
         *,
         width: int = 64,
+        n_blocks: int = 4,
         seed: int = 0,
         device: str | torch.device = "cpu",
     ) -> None:
@@ -56,7 +57,7 @@ class Steered(Network):
             bound = size[0] ** -0.5
             return nn.Parameter(torch.empty(size).uniform_(-bound, bound, generator=initial))
 
-        blocks = range(len(DILATIONS))
+        blocks = range(n_blocks)
         n_heard = 3 * width // 2 if self.windows else 0
         if self.windows:
             self.hear = weight(n_maps * UNFOLD, n_heard)
@@ -67,7 +68,7 @@ class Steered(Network):
         self.around = nn.ParameterList(weight(2 * width, width) for _ in blocks)
         self.mix = nn.ParameterList(weight(width, width) for _ in blocks)
         self.bias = nn.ParameterList(nn.Parameter(torch.zeros(width)) for _ in blocks)
-        self.norms = nn.ModuleList(BatchNorm(width) for _ in range(len(DILATIONS) + 1))
+        self.norms = nn.ModuleList(BatchNorm(width) for _ in range(n_blocks + 1))
         self.leave = weight(width, UNFOLD)
         self.level = nn.Parameter(torch.full((CELLS, UNFOLD), -3.0))
         self.to(device)
@@ -83,8 +84,8 @@ class Steered(Network):
             said = _normed(self.hearing, said).reshape(len(X), looks.shape[1] - 1, CELLS, self.hear.shape[1])
             cells = torch.cat([cells, torch.relu(said.amax(1))], dim=2)
         Z = torch.relu(_normed(self.norms[0], cells @ self.enter + self.place))
-        for k, dilation in enumerate(DILATIONS):
-            beside = torch.cat([torch.roll(Z, shift, 1) for shift in shifts(dilation)], dim=2)
+        for k in range(len(self.near)):
+            beside = torch.cat([torch.roll(Z, shift, 1) for shift in shifts(k)], dim=2)
             overall = torch.cat([Z.mean(1), Z.amax(1)], dim=1) @ self.around[k]
             inner = torch.relu(_normed(self.norms[k + 1], beside @ self.near[k] + overall[:, None]))
             Z = Z + inner @ self.mix[k] + self.bias[k]
@@ -105,7 +106,7 @@ class Steered(Network):
         if self.windows:
             size, shift = _folded(self.hearing)
             weights |= {"hear": self.hear * size, "heard": shift}
-        for k in range(len(DILATIONS)):
+        for k in range(len(self.near)):
             weights |= {
                 f"near{k}": self.near[k] * scale[k + 1],
                 f"around{k}": self.around[k] * scale[k + 1],
@@ -118,6 +119,7 @@ class Steered(Network):
         """Become the network that these weights were `folded` from, to be trained further.
 
         X: some frames; normalisation is put back between the layers so that it leaves these as they are.
+        Blocks that it has beyond those of the weights add nothing until they have learned something.
         """
         norms = [norm for norm in self.modules() if isinstance(norm, BatchNorm)]
         seen: dict[nn.Module, tuple[Tensor, Tensor]] = {}
@@ -129,7 +131,10 @@ class Steered(Network):
             _set(norm, torch.ones_like(norm.running_var), torch.zeros_like(norm.running_mean))
             norm.bias.zero_()
         for name, parameter in self._places().items():
-            parameter.copy_(torch.as_tensor(folded[name]))
+            if name in folded:
+                parameter.copy_(torch.as_tensor(folded[name]))
+            elif name.startswith(("mix", "bias")):
+                parameter.zero_()
         hooks = [norm.register_forward_pre_hook(look) for norm in norms]
         self.predict(X, "logits")
         for norm, hook in zip(norms, hooks, strict=True):
@@ -143,7 +148,7 @@ class Steered(Network):
         places = {"enter": self.enter, "place": self.place, "leave": self.leave, "level": self.level}
         if self.windows:
             places |= {"hear": self.hear, "heard": self.hearing.bias}
-        for k in range(len(DILATIONS)):
+        for k in range(len(self.near)):
             places |= {
                 f"near{k}": self.near[k],
                 f"around{k}": self.around[k],

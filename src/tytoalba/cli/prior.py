@@ -34,6 +34,7 @@ def prior(
     scenes: Annotated[int, typer.Option(help="Simulated rooms, each with four places for talkers.")] = 1000,
     frames: Annotated[int, typer.Option(help="Frames mixed in them, others for every second epoch.")] = 40000,
     width: Annotated[int, typer.Option(help="Channels of the network; 32 is quick, 96 the best.")] = 64,
+    blocks: Annotated[int, typer.Option(help="How deep the network is; with --start it may grow.")] = 4,
     epochs: Annotated[int, typer.Option(help="How often so many frames are learned from.")] = 8,
     start: Annotated[
         Path | None,
@@ -98,10 +99,10 @@ def prior(
     turns = tuple(families.replace(" ", "").split(",")) if families else TURNS
     if unknown := [name for name in turns if name not in FAMILIES]:
         raise TytoError(f"no acoustics called {unknown[0]!r}; known: {', '.join(FAMILIES)}")
-    if scenes < 10 * len(turns) or min(frames, width, epochs) < 1 or min(seed, processes) < 0:
+    if scenes < 10 * len(turns) or min(frames, width, blocks, epochs) < 1 or min(seed, processes) < 0:
         raise TytoError(
-            f"--scenes must be at least {10 * len(turns)}, --frames, --width and --epochs at least 1, "
-            "--seed and --processes not negative"
+            f"--scenes must be at least {10 * len(turns)}, --frames, --width, --blocks and --epochs at least "
+            "1, --seed and --processes not negative"
         )
     begun = Prior.load(start) if start else None
     if begun and not same_ears(begun.array, mics):
@@ -129,6 +130,7 @@ def prior(
     _refuse_too_many(frames, prior_gcc(mics).n_features, where)
     how: dict[str, Any] = {
         "width": width,
+        "n_blocks": blocks,
         "recipe": replace(FURTHER if begun else RECIPE, epochs=epochs),
         "seed": seed,
     }

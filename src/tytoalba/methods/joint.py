@@ -32,7 +32,7 @@ class Joint(Gradient["Network"]):
     """Everything seen so far, from new initial weights at each phase.
 
     network: "mlp" is the paper's; "steered" the one behind a prior (`tytoalba.steered`), which knows where
-    the microphones are and takes GCC-PHAT as it is, unscaled; it has no dropout.
+    the microphones are and takes GCC-PHAT as it is, unscaled; it has no dropout. blocks: its depth.
 
     views: from how many sides frames are looked at where the array is symmetric, as `Tyto` does: one drawn
     anew each time in training, all averaged when asked. 1 is the paper's.
@@ -47,17 +47,18 @@ class Joint(Gradient["Network"]):
         *,
         views: int = 1,
         network: Kind = "mlp",
+        blocks: int = 4,
         sigma: float | None = None,
         **options: Unpack[Options],
     ) -> None:
         if sigma is not None and not 0 < sigma < np.inf:
             raise TytoError(f"sigma must be positive degrees, got {sigma}")
         super().__init__(task if sigma is None else replace(task, sigma=sigma), **options)
-        if views < 1:
-            raise TytoError(f"views must be at least 1, got {views}")
+        if min(views, blocks) < 1:
+            raise TytoError(f"views and blocks must be at least 1, got {views} and {blocks}")
         if network not in get_args(Kind):
             raise TytoError(f"network must be one of {', '.join(get_args(Kind))}, got {network!r}")
-        self.steered = network == "steered"
+        self.steered, self.blocks = network == "steered", blocks
         if self.steered:
             _ = self._matrices  # says what is wrong with the task
             self.asked_at_a_time = 1024  # a frame of seven windows takes it about 1 MB
@@ -79,7 +80,8 @@ class Joint(Gradient["Network"]):
             return self.mlp()
         from tytoalba.steered import Steered
 
-        return Steered(self._matrices, width=self.width, seed=self.phase_seed, device=self.task.device)
+        size = {"width": self.width, "n_blocks": self.blocks}
+        return Steered(self._matrices, **size, seed=self.phase_seed, device=self.task.device)
 
     def inputs(self, X: NDArray[np.float32]) -> Tensor:
         """Features on the device, scaled where the network wants it."""
