@@ -36,7 +36,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def scenes() -> FeatureSet:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schooling, "Scenes", partial(Scenes, seconds=1.6))
-        return schooling.simulate(ARRAY, [SyntheticVoices()], 18, families=("hybrid", "anechoic"), seed=5)
+        scenes = schooling.scenes_of(ARRAY, [SyntheticVoices()], families=("hybrid", "anechoic"), seed=5)
+        return schooling.simulate(scenes, 18)
 
 
 def fresh(n_features: int = 120) -> Localizer:

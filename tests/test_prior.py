@@ -500,6 +500,18 @@ def without(name: str) -> Alter:
     return change
 
 
+def without_blocks(first: int) -> Alter:
+    """Blocks from this one on are gone; of later ones than the first an array is left."""
+
+    def change(told: dict[str, Any], arrays: dict[str, Any]) -> None:
+        for k in range(first, 4):
+            for kind in ("near", "around", "offset", "mix", "bias")[first > 0 :]:
+                told["steps"].pop(f"{kind}{k}")
+                arrays.pop(f"{kind}{k}")
+
+    return change
+
+
 def having(name: str, become: Callable[[Any], Any]) -> Alter:
     def change(_: dict[str, Any], arrays: dict[str, Any]) -> None:
         arrays[name] = np.ascontiguousarray(become(arrays[name]))
@@ -541,6 +553,8 @@ def test_an_unchanged_file_passes(prior: Prior, tmp_path: Path) -> None:
         (having("leave", lambda w: w[:, 0]), "do not fit each other"),
         (having("enter", lambda w: w[:, :, None]), "do not fit each other"),
         (without("level"), "do not fit each other"),
+        (without_blocks(0), "do not fit each other"),
+        (without_blocks(3), "do not fit each other"),
         (without("leave"), "do not fit each other"),
         (lambda _, arrays: arrays.update(extra=arrays["mix0"]), "do not fit each other"),
         (lambda told, _: told["steps"].pop("mix1"), "do not fit each other"),

@@ -17,7 +17,7 @@ from commands import Tyto
 from tytoalba import schooling
 from tytoalba.data import stems
 from tytoalba.data.scenes import Scenes
-from tytoalba.geometry import MicArray, load_array
+from tytoalba.geometry import load_array
 from tytoalba.prior import Prior, prior_gcc, steering_matrices
 from tytoalba.shelf import find_prior, shipped_priors
 
@@ -45,16 +45,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     numbers: list[int] = []
 
     def counted(make: Any, most: int) -> Any:
-        def made(array: MicArray, voices: Any, n_scenes: int, **how: Any) -> Any:
+        def made(scenes: Scenes, n_scenes: int, **how: Any) -> Any:
             numbers.append(n_scenes)
-            return make(array, voices, min(n_scenes, most), **how)
+            return make(scenes, min(n_scenes, most), **how)
 
         return made
 
     monkeypatch.setattr(stems, "N_VOICES", (8, 8))
     monkeypatch.setattr(schooling, "N_KEPT", 50)
     monkeypatch.setattr(schooling, "simulate", counted(schooling.simulate, 40))
-    monkeypatch.setattr(schooling, "simulate_stems", counted(schooling.simulate_stems, 8))
+    monkeypatch.setattr(stems, "gather_stems", counted(stems.gather_stems, 8))
     return numbers
 
 
@@ -213,7 +213,7 @@ def test_what_cannot_end_well_does_not_begin(
     def simulate(*_: Any, **__: Any) -> None:
         raise SimulatedError
 
-    monkeypatch.setattr(schooling, "simulate_stems", simulate)
+    monkeypatch.setattr(stems, "gather_stems", simulate)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a-file").touch()
     assert complaint in tyto("prior", "respeaker-usb-4", *TINY, *arguments).error

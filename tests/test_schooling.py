@@ -33,9 +33,9 @@ from tytoalba.schooling import (
     joined,
     judge,
     leave_one_out,
+    scenes_of,
     school,
     simulate,
-    simulate_stems,
 )
 from tytoalba.symmetry import symmetries
 from tytoalba.training import Recipe
@@ -110,15 +110,14 @@ def same(a: FeatureSet, b: FeatureSet) -> bool:
 
 def test_simulated_scenes_are_those_of_their_seed(lessons: FeatureSet) -> None:
     done: list[tuple[int, int]] = []
-    made = simulate(
-        RESPEAKER, VOICES, 4, families=FAMILIES, on_progress=lambda now, all_: done.append((now, all_))
-    )
+    scenes = scenes_of(RESPEAKER, VOICES, families=FAMILIES)
+    made = simulate(scenes, 4, on_progress=lambda now, all_: done.append((now, all_)))
     assert done == [(k, 4) for k in (1, 2, 3, 4)]
     assert made.names == tuple(f"scene_{k:06d}" for k in range(4))
     assert made.gcc == prior_gcc(RESPEAKER)
     assert same(made, lessons.select(lessons.recording < 4))
     for other in ({"seed": 1}, {"speakers": "valid"}, {"families": FAMILIES[::-1]}):
-        different = simulate(RESPEAKER, VOICES, 1, **({"families": FAMILIES} | other))
+        different = simulate(scenes_of(RESPEAKER, VOICES, **({"families": FAMILIES} | other)), 1)
         assert not same(different, made.select(made.recording < 1)), other
 
 
@@ -287,9 +286,8 @@ def test_a_network_is_compiled_where_that_is_possible(
 def test_stems_to_mix_are_those_of_the_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "N_VOICES", (3, 3))
     done: list[tuple[int, int]] = []
-    stems = simulate_stems(
-        RESPEAKER, VOICES, 4, families=FAMILIES, seed=5, on_progress=lambda *now: done.append(now)
-    )
+    scenes = scenes_of(RESPEAKER, VOICES, families=FAMILIES, seed=5)
+    stems = gather_stems(scenes, 4, on_progress=lambda *now: done.append(now))
     assert done[-1][0] == done[-1][1] == len(done)
     expected = gather_stems(ShortScenes(RESPEAKER, VOICES, FAMILIES, "train", 5), 4)
     assert np.array_equal(stems.responses, expected.responses)

@@ -31,7 +31,7 @@ from tytoalba.localizer import Localizer
 from tytoalba.phases import Phase
 from tytoalba.prior import scores
 from tytoalba.products import SCALE
-from tytoalba.schooling import simulate
+from tytoalba.schooling import scenes_of, simulate
 from tytoalba.state import State
 
 FAMILIES = ("hybrid", "anechoic")
@@ -60,16 +60,10 @@ def audit(
         return told
     state = owl.state
     told["release"] = state.against_release()
-    frames = simulate(
-        state.prior.array,
-        [SyntheticVoices()],
-        n_scenes,
-        families=FAMILIES,
-        speakers="test",
-        seed=10**6 + seed,
-        processes=processes,
-        on_progress=on_progress,
+    scenes = scenes_of(
+        state.prior.array, [SyntheticVoices()], families=FAMILIES, speakers="test", seed=10**6 + seed
     )
+    frames = simulate(scenes, n_scenes, processes=processes, on_progress=on_progress)
     return told | attack(state, *halves(frames))
 
 

@@ -100,7 +100,7 @@ class Prior:
         wanted = layout(len(self.gcc.band_list) * len(self.gcc.pairs), self.width, n_heard, self.n_blocks)
         found = {name: values.shape for name, values in self.weights.items()}
         fit = found == wanted and self.steps.keys() == wanted.keys()
-        if not fit or self.width < 1 or (n_heard < 1) != (self.gcc.n_windows < 1):
+        if not fit or min(self.width, self.n_blocks) < 1 or (n_heard < 1) != (self.gcc.n_windows < 1):
             raise PriorError("the weights of this prior do not fit each other: it is damaged")
         if not is_exact(self.weights, self.steps):
             raise PriorError(

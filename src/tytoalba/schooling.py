@@ -14,7 +14,7 @@ from tytoalba.angles import N_DIRECTIONS, Float, decode, decode_two, distance
 from tytoalba.calibration import Calibration, evidence, expected_calibration_error
 from tytoalba.data.features import FeatureSet, Progress
 from tytoalba.data.scenes import Scenes, scene_features
-from tytoalba.data.stems import Stems, gather_stems
+from tytoalba.data.stems import Stems
 from tytoalba.data.voice import Voices
 from tytoalba.errors import DataError
 from tytoalba.gcc import GccPhat
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 TURNS = ("hybrid", "anechoic", "hybrid", "anechoic", "pyroom")
 """Families of acoustics in the turn that scenes take: a scene of pyroomacoustics costs five of the others."""
 EPOCHS_A_MIX = 2
-"""How often frames are seen before others are mixed, which takes twice as long as an epoch."""
+"""How often frames are seen before others are mixed, which takes longer than an epoch."""
 RECIPE = Recipe(epochs=10, lr=2e-3, weight_decay=1e-6, batch=512)
 FURTHER = replace(RECIPE, lr=5e-4)
 """To go on from a prior: as large steps as at first would undo it."""
@@ -75,38 +75,24 @@ class Judgement:
     calibration_error: float
 
 
+def scenes_of(
+    array: MicArray,
+    voices: Sequence[Voices],
+    *,
+    families: Sequence[str] = TURNS,
+    speakers: str = "train",
+    seed: int = 0,
+) -> Scenes:
+    """Scenes of an array: to frames by `simulate`, to what frames are mixed from by `gather_stems`."""
+    return Scenes(array, voices, tuple(families), speakers, seed)
+
+
 def simulate(
-    array: MicArray,
-    voices: Sequence[Voices],
-    n_scenes: int,
-    *,
-    families: Sequence[str] = TURNS,
-    speakers: str = "train",
-    seed: int = 0,
-    processes: int = 1,
-    on_progress: Progress | None = None,
+    scenes: Scenes, n_scenes: int, *, processes: int = 1, on_progress: Progress | None = None
 ) -> FeatureSet:
-    """Frames of `n_scenes` scenes of an array, as its prior looks at them."""
-    scenes = Scenes(array, voices, tuple(families), speakers, seed)
-    return scene_features(
-        scenes, range(n_scenes), prior_gcc(array), processes=processes, on_progress=on_progress
-    )
-
-
-def simulate_stems(
-    array: MicArray,
-    voices: Sequence[Voices],
-    n_scenes: int,
-    *,
-    families: Sequence[str] = TURNS,
-    speakers: str = "train",
-    seed: int = 0,
-    processes: int = 1,
-    on_progress: Progress | None = None,
-) -> Stems:
-    """What scenes of an array are mixed from, to learn from: the rooms of `n_scenes` scenes and the rest."""
-    scenes = Scenes(array, voices, tuple(families), speakers, seed)
-    return gather_stems(scenes, n_scenes, processes=processes, on_progress=on_progress)
+    """Frames of `n_scenes` scenes, as the prior of their array looks at them."""
+    gcc = prior_gcc(scenes.array)
+    return scene_features(scenes, range(n_scenes), gcc, processes=processes, on_progress=on_progress)
 
 
 def school(

@@ -76,7 +76,7 @@ def prior(
     """
     from tytoalba.data.acoustics import FAMILIES
     from tytoalba.data.features import FeatureSet
-    from tytoalba.data.stems import Stems
+    from tytoalba.data.stems import Stems, gather_stems
     from tytoalba.data.voice import SyntheticVoices, choose_voices
     from tytoalba.geometry import load_array
     from tytoalba.mixing import Mixer
@@ -90,7 +90,6 @@ def prior(
         judge,
         school,
         simulate,
-        simulate_stems,
     )
     from tytoalba.schooling import leave_one_out as judge_recipe
     from tytoalba.shelf import prior_folder, same_ears
@@ -136,7 +135,7 @@ def prior(
     }
     few = max(40, min(400, scenes // 8))
     simulated = partial(_simulated, mics, turns, processes, cache)
-    lessons = simulated(Stems, simulate_stems, "rooms and voices to mix", voices, scenes, "train", 3 * seed)
+    lessons = simulated(Stems, gather_stems, "rooms and voices to mix", voices, scenes, "train", 3 * seed)
     held = simulated(FeatureSet, simulate, "scenes to calibrate on", (real,), few, "valid", 3 * seed + 1)
     strange = simulated(FeatureSet, simulate, "scenes to judge on", (real,), 3 * few, "test", 3 * seed + 2)
     with progress_bar("epochs") as steps:
@@ -192,22 +191,16 @@ def _simulated(
     seed: int,
 ) -> Kept:
     """What some scenes give; with a cache from there, if the same was simulated before."""
+    from tytoalba.schooling import scenes_of
+
     spoken = [(voice, voice.n_speakers) for voice in voices]
     told = (__version__, kind.__name__, array.to_toml(), turns, n, speakers, seed, spoken)
     name = f"{speakers}-{n}-{sha256(repr(told).encode()).hexdigest()[:16]}.safetensors"
     if cache and (cache / name).exists():
         return kind.load(cache / name)
     with progress_bar(what) as steps:
-        made = make(
-            array,
-            voices,
-            n,
-            families=turns,
-            speakers=speakers,
-            seed=seed,
-            processes=processes,
-            on_progress=steps,
-        )
+        scenes = scenes_of(array, voices, families=turns, speakers=speakers, seed=seed)
+        made = make(scenes, n, processes=processes, on_progress=steps)
     if cache:
         made.save(cache / name)
     return made

@@ -96,7 +96,7 @@ class Tyto(Method):
     views: from how many sides a frame may be looked at, where the array is symmetric (`symmetry`): questions
     are asked from every side and averaged.
     sides: "one": each frame is learned from one side only, which it draws itself; "all": from every side, for
-    its mirrored or turned place too, in twice the time.
+    its mirrored or turned place too, in nearly twice the time.
     learns: False is what the prior alone can do.
     """
 
