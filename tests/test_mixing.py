@@ -38,15 +38,18 @@ def stems() -> Stems:
         return gather_stems(Scenes(ARRAY, VOICES, FAMILIES, "train", 0), 24)
 
 
+def under(monkeypatch: pytest.MonkeyPatch, **conditions: Any) -> None:
+    """Mixers from now on: other conditions, in calm rooms too."""
+    for name in ("ANY", "CALM"):
+        monkeypatch.setattr(varies, name, replace(getattr(varies, name), **conditions))
+
+
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but talkers, and a recorder that changes nothing but the level."""
-    for share in ("HARD", "LOCAL", "MUFFLED", "CLIPPED"):
-        monkeypatch.setattr(varies, share, 0.0)
-    monkeypatch.setattr(varies, "SNR", (80.0, 80.0))
+    nothing = dict.fromkeys(("hard", "local", "muffled", "clipped", "gain", "tilt", "turn", "corner"), 0.0)
+    under(monkeypatch, snr=(80.0, 80.0), **nothing)
     monkeypatch.setattr(varies, "LEVEL", (0.1, 0.1))
     monkeypatch.setattr(varies, "CORNER", (1e-3, 1e-3))
-    for spread in ("GAIN", "TILT", "TURN", "CORNER_SPREAD"):
-        monkeypatch.setattr(varies, spread, 0.0)
 
 
 def test_a_seed_gives_the_same_frames(stems: Stems) -> None:
@@ -131,16 +134,17 @@ def test_two_talkers_as_often_as_asked(stems: Stems) -> None:
 def test_a_recorder_keeps_levels_in_bounds(stems: Stems, monkeypatch: pytest.MonkeyPatch) -> None:
     mixer = Mixer(stems, GCC)
     x = mixer._normal(60, 4, mixer.n_taps)
-    sound = mixer._recorded(x)
+    room = torch.arange(60) % 24
+    sound = mixer._recorded(x, room)
     assert float(sound.abs().max()) <= 1.0
     assert torch.equal(sound, (sound * 32768).round() / 32768)
     level = sound.square().mean((1, 2)).sqrt()
     assert float(level.min()) == pytest.approx(varies.LEVEL[0], rel=0.6)
-    monkeypatch.setattr(varies, "CLIPPED", 1.0)
-    cut = mixer._recorded(x)
+    under(monkeypatch, clipped=1.0)
+    cut = Mixer(stems, GCC)._recorded(x, room)
     assert (cut.abs().amax((1, 2)) > CEILING).all()
     quiet(monkeypatch)
-    same = mixer._recorded(x)
+    same = Mixer(stems, GCC)._recorded(x, room)
     scale = (same * x).sum((1, 2)) / x.square().sum((1, 2))
     assert float((same - scale[:, None, None] * x).abs().max()) < 2e-3
 
@@ -152,16 +156,31 @@ def test_noise_is_as_loud_as_drawn(stems: Stems, monkeypatch: pytest.MonkeyPatch
     room, place = torch.zeros(30, dtype=torch.long), torch.ones(30, dtype=torch.long)
 
     def ratio() -> np.ndarray:
-        noise = mixer._noisy(speech, room, place) - speech
+        noise = Mixer(stems, GCC)._noisy(speech, room, place) - speech
         return np.asarray(10 * torch.log10(speech.square().mean((1, 2)) / noise.square().mean((1, 2))))
 
     for snr in (-5.0, 20.0):
-        monkeypatch.setattr(varies, "SNR", (snr, snr))
+        under(monkeypatch, snr=(snr, snr))
         assert ratio() == pytest.approx(np.full(30, snr), abs=0.7)
-    monkeypatch.setattr(varies, "LOCAL", 1.0)
+    under(monkeypatch, local=1.0, snr=(80.0, 80.0))
     monkeypatch.setattr(varies, "LOCAL_SNR", (6.0, 6.0))
-    monkeypatch.setattr(varies, "SNR", (80.0, 80.0))
     assert ratio() == pytest.approx(np.full(30, 6.0), abs=0.2)
+
+
+def test_calm_rooms_are_mixed_calmly(stems: Stems) -> None:
+    """In rooms of both kinds, side by side: less noise, and microphones that hardly differ in gain."""
+    both = replace(stems, calm=np.arange(24) < 12)
+    mixer = Mixer(both, GCC)
+    room = torch.arange(240) % 24
+    x = mixer._normal(240, 1, mixer.n_taps).expand(-1, 4, -1)
+    level = 10 * torch.log10(mixer._recorded(x, room).square().mean(2))
+    apart = (level.amax(1) - level.amin(1)).numpy()
+    noise = mixer._noisy(x, room, torch.ones_like(room)) - x
+    snr = -10 * torch.log10(noise.square().mean((1, 2))).numpy()
+    calm = both.calm[room.numpy()]
+    assert apart[calm].max() < 2.5 < np.median(apart[~calm])
+    assert np.median(snr[calm]) > np.median(snr[~calm]) + 3
+    assert np.quantile(snr[calm], 0.02) < varies.CALM.snr[0]  # some are loud all the same
 
 
 def test_mixes_look_like_scenes_simulated_whole(stems: Stems) -> None:

@@ -104,6 +104,7 @@ def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None
     assert (made.width, made.about) == (4, told["about"])
     assert (made.about["n_scenes"], made.about["families"]) == (40, ["hybrid", "anechoic"])
     assert (made.about["speech"], made.about["recipe"]["epochs"]) == ("synthetic", 1)
+    assert (made.about["calm"], made.about["recipe"]["lr"]) == (0.5, 0.002)
     assert {made.blend(n).margin >= 0 for n in (1, 2)} == {True}
     assert (len(made.simulated_frames()[0]), made.about["n_frames"]) == (50, 60)
     assert f"{made.n_weights} weights" in ran.err
@@ -127,9 +128,16 @@ def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: 
     assert (further.width, further.about["start"]) == (4, first.about)
     assert further.about["recipe"]["lr"] < first.about["recipe"]["lr"]
     assert not np.array_equal(first.digest, further.digest)
+    slowly = made("slowly", "--cache", str(cache), "--rate", "1e-9")
+    assert slowly.about["recipe"]["lr"] == 1e-9
+    assert not np.array_equal(first.digest, slowly.digest)
     other = made("3", "--cache", str(cache), "--seed", "1")  # other scenes
     assert asked[3:] == [40, 40, 120]
     assert not np.array_equal(first.digest, other.digest)
+    calm = made("4", "--cache", str(cache), "--calm", "1")  # other rooms, to learn from only
+    assert asked[6:] == [40]
+    assert not np.array_equal(first.digest, calm.digest)
+    assert calm.about["calm"] == 1.0
 
 
 @pytest.mark.usefixtures("asked")
@@ -167,6 +175,10 @@ def test_a_prior_of_ones_own_array_is_found_and_judged(tyto: Tyto, tmp_path: Pat
         (("pepper", "--epochs", "0"), "--epochs at least 1"),
         (("pepper", "--seed", "-1"), "--seed and --processes not negative"),
         (("pepper", "-j", "-2"), "--seed and --processes not negative"),
+        (("pepper", "--rate", "0"), "--rate must be a positive number, got 0"),
+        (("pepper", "--rate", "nan"), "--rate must be a positive number, got nan"),
+        (("pepper", "--calm", "1.5"), "share of calm scenes must be from 0 to 1, got 1.5"),
+        (("pepper", "--calm", "-1"), "share of calm scenes must be from 0 to 1, got -1"),
         (("pepper", "--families", "hybrid", "--leave-one-out"), "needs at least two families"),
         (("pepper", "--families", "hybrid,hybrid", "--leave-one-out"), "needs at least two families"),
         (("pepper", "--speech", "no-such-folder"), "no-such-folder"),

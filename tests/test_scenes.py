@@ -13,7 +13,7 @@ from scipy.signal import welch
 from tytoalba.angles import decode, distance
 from tytoalba.data import scenes as module
 from tytoalba.data.acoustics import FAMILIES, Source, crowd_noise
-from tytoalba.data.scenes import OWN_PATTERN, Scenes, scene_features, varied
+from tytoalba.data.scenes import CALM, OWN_PATTERN, Scenes, scene_features, varied
 from tytoalba.data.simulated import SimulatedRecording, as_recording, rms
 from tytoalba.data.voice import SyntheticVoices, split_speakers
 from tytoalba.errors import DataError
@@ -149,6 +149,28 @@ def test_talkers_are_everywhere_and_apart() -> None:
     assert np.mean(facing_us) == pytest.approx(0.75, abs=0.05)
 
 
+def test_calm_scenes() -> None:
+    """As often as asked for; among people at the device's height, with devices as planned."""
+    assert all(SHORT.conditions(np.random.default_rng(seed)) is not CALM for seed in range(20))
+    half = replace(SHORT, calm=0.5)
+    share = np.mean([half.conditions(np.random.default_rng(seed)) is CALM for seed in range(400)])
+    assert share == pytest.approx(0.5, abs=0.08)
+    people = [talker for seed in range(200) for talker in half._talkers(np.random.default_rng(seed), CALM)]
+    place = np.array([talker.position for talker in people])
+    far = np.linalg.norm(place, axis=1)
+    assert far.min() >= 0.4 - 1e-9
+    assert far.max() <= 3.0 + 1e-9
+    assert np.rad2deg(np.arcsin(place[:, 2] / far)).std() == pytest.approx(8.0, rel=0.15)
+    for seed in range(50):
+        device, _ = varied(PEPPER, np.random.default_rng(seed), CALM)
+        place, nominal = np.asarray(device.positions), np.asarray(PEPPER.positions)
+        assert np.abs(place / place.std() - nominal / nominal.std()).max() * nominal.std() < 0.002
+        assert abs(device.pattern - PEPPER.pattern) >= OWN_PATTERN  # never the one of the file
+    calm = replace(half, calm=1.0, families=("anechoic",))
+    assert not same(calm.recording(0), replace(calm, calm=0.0).recording(0))
+    assert same(calm.recording(0), replace(calm, seconds=0.8).recording(0))
+
+
 def test_who_talks_is_of_the_part_that_was_asked_for() -> None:
     for part in ("train", "valid", "test"):
         allowed = set(split_speakers(VOICES.n_speakers, part))
@@ -164,8 +186,7 @@ def test_the_label_of_an_easy_scene_is_where_the_sound_comes_from(
 ) -> None:
     """Near, at the array's height, without noise: what is left are rooms, devices and reflectors."""
 
-    def near(azimuth: float, rng: np.random.Generator) -> Source:
-        del rng
+    def near(azimuth: float, *_: Any) -> Source:
         return Source(0.5 * unit_vector(azimuth), -unit_vector(azimuth), 0.8)
 
     def noiseless(_: Scenes, speech: NDArray[np.float32], *__: Any) -> NDArray[np.float32]:
@@ -416,6 +437,8 @@ def test_bystanders_are_of_the_part_that_was_asked_for(part: str, monkeypatch: p
         ({"voices": (VOICES, SyntheticVoices(2))}, "2 speakers are too few"),
         ({"separation": 180.0}, "cannot be 180 degrees apart"),
         ({"separation": float("nan")}, "cannot be nan degrees apart"),
+        ({"calm": 1.5}, "share of calm scenes must be from 0 to 1, got 1.5"),
+        ({"calm": float("nan")}, "from 0 to 1, got nan"),
         ({"seconds": 0.17}, "scenes of 0.17 s hold no frame of respeaker-usb-4"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from tytoalba.angles import distance
 from tytoalba.data import stems as module
-from tytoalba.data.scenes import Scenes
+from tytoalba.data.scenes import CALM, Scenes
 from tytoalba.data.simulated import rms
 from tytoalba.data.stems import PLACES, Stems, gather_stems
 from tytoalba.data.voice import SyntheticVoices
@@ -39,7 +39,7 @@ def stems() -> Stems:
 
 def same(a: Stems, b: Stems) -> bool:
     arrays = [name for name, value in vars(a).items() if isinstance(value, np.ndarray)]
-    assert len(arrays) == 8
+    assert len(arrays) == 9
     told = (a.array, a.families) == (b.array, b.families)
     return told and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in arrays)
 
@@ -95,11 +95,22 @@ def test_places_are_apart_and_sound_comes_from_them(stems: Stems) -> None:
             assert 0.25 < delay / ARRAY.sample_rate * SPEED_OF_SOUND < 4.1
 
 
+def test_as_many_rooms_are_calm_as_asked_for(stems: Stems) -> None:
+    assert not stems.calm.any()
+    half = gather_stems(replace(SCENES, calm=0.5, families=("anechoic",)), 40).calm
+    assert 10 <= half.sum() <= 30
+    all_ = gather_stems(replace(SCENES, calm=1.0), 5)
+    assert all_.calm.all()
+    assert (all_.delay / ARRAY.sample_rate * SPEED_OF_SOUND < CALM.far[1] + 0.01).all()
+
+
 def test_some_families_of_them(stems: Stems) -> None:
     clear = stems.only(["anechoic"])
     assert same(clear, replace(clear, family=np.array([1, 1], np.int32)))
     assert np.array_equal(clear.responses, stems.responses[[1, 4]])
     assert np.array_equal(clear.delay, stems.delay[[1, 4]])
+    some = replace(stems, calm=np.arange(7) == 4).only(["anechoic"])
+    assert some.calm.tolist() == [False, True]
     assert np.array_equal(clear.noises, stems.noises[[1]])
     assert clear.voices is stems.voices
     assert same(stems.only(["anechoic", "hybrid"]), stems)
@@ -117,6 +128,7 @@ def test_stems_in_a_file(stems: Stems, tmp_path: Path) -> None:
     [
         {"azimuth": np.zeros((7, 3), np.float32)},
         {"delay": np.zeros((6, PLACES), np.int32)},
+        {"calm": np.zeros(6, bool)},
         {"family": np.zeros(2, np.int32)},
         {"noises": np.zeros((3, 5, 9), np.float16)},
         {"noise_family": np.zeros(1, np.int32)},
@@ -129,7 +141,7 @@ def test_stems_that_do_not_fit_are_refused(stems: Stems, tmp_path: Path, changed
     with pytest.raises(DataError, match="do not fit"):
         replace(stems, **changed)
     arrays = {name: value for name, value in vars(stems).items() if isinstance(value, np.ndarray)}
-    told = {"format": "tytoalba-stems", "version": 1, "array": ARRAY.to_toml(), "families": ["hybrid"]}
+    told = {"format": "tytoalba-stems", "version": 2, "array": ARRAY.to_toml(), "families": ["hybrid"]}
     write_tensors(tmp_path / "altered", arrays | changed, told)
     with pytest.raises(DataError, match="do not fit"):
         Stems.load(tmp_path / "altered")
@@ -146,7 +158,7 @@ def test_what_holds_no_stems_is_refused(stems: Stems, tmp_path: Path, damage: st
     stems.save(path)
     whole = path.read_bytes()
     arrays = {name: value for name, value in vars(stems).items() if isinstance(value, np.ndarray)}
-    told = {"format": "tytoalba-stems", "version": 1, "array": ARRAY.to_toml(), "families": ["hybrid"]}
+    told = {"format": "tytoalba-stems", "version": 2, "array": ARRAY.to_toml(), "families": ["hybrid"]}
     match damage:
         case "missing":
             path.unlink()
@@ -157,7 +169,7 @@ def test_what_holds_no_stems_is_refused(stems: Stems, tmp_path: Path, damage: st
         case "foreign":
             write_tensors(path, arrays, {"format": "tytoalba-prior"})
         case "version":
-            write_tensors(path, arrays, told | {"version": 0})
+            write_tensors(path, arrays, told | {"version": 1})
         case "array":
             write_tensors(path, arrays, told | {"array": "name = 3"})
         case "names":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from tytoalba.data import scenes as varies
 from tytoalba.data.simulated import ACTIVE_DB, CEILING, SILENT_DB
@@ -21,6 +22,7 @@ except ImportError as error:
     raise MissingExtraError("new priors", "train") from error
 from torch import Tensor
 
+Limits = tuple[float, float] | tuple[Tensor, Tensor] | Tensor
 N_FRAMES = 8
 """Frames cut from each mix at random; six fit one after the other."""
 BLOCK, GPU_BLOCK = 16, 512
@@ -41,7 +43,7 @@ class Mixer:
         stems: Stems,
         gcc: GccPhat,
         *,
-        two_sources: float = 0.7,
+        two_sources: float = 0.5,
         seed: int = 0,
         device: str | torch.device = "cpu",
     ) -> None:
@@ -52,7 +54,11 @@ class Mixer:
         self.device = self.generator.device
         self.banks = {
             name: torch.as_tensor(getattr(stems, name), device=self.device)
-            for name in ("responses", "azimuth", "delay", "noises", "voices", "disturbances")
+            for name in ("responses", "azimuth", "delay", "calm", "noises", "voices", "disturbances")
+        }
+        usual, calm = asdict(varies.ANY), asdict(varies.CALM)
+        self.conditions = {
+            name: torch.tensor([usual[name], calm[name]], device=self.device) for name in usual
         }
         self.n_taps = stems.responses.shape[-1]
         self.n_samples = 2 * self.n_taps  # of a mix; only in the second half all of the room rings
@@ -88,7 +94,7 @@ class Mixer:
         level = _factor(self._between((-varies.APART, varies.APART), len(mix)))
         heard = _each(level) * self._heard(dry, room, here)
         speech = heard.new_zeros(n, *heard.shape[1:]).index_add_(0, mix, heard)
-        sound = self._recorded(self._noisy(speech, scene, place[:, 2]))
+        sound = self._recorded(self._noisy(speech, scene, place[:, 2]), scene)
         start = self._whole(self.n_taps - self.gcc.n_samples + 1, n, N_FRAMES)
         cut = sound.unfold(2, self.gcc.n_samples, 1)
         frames = cut[torch.arange(n, device=self.device)[:, None], :, start].flatten(0, 1)
@@ -124,40 +130,46 @@ class Mixer:
 
     def _noisy(self, speech: Tensor, room: Tensor, place: Tensor) -> Tensor:
         """Speech (n, n_mics, n_taps) and noise around it, of the sensors and perhaps from a place."""
-        n = len(speech)
+        n, conditions = len(speech), self._conditions(room)
         power = speech.square().mean((1, 2)).clamp(min=1e-6)
-        hard = self._uniform(n) < varies.HARD
-        snr = torch.where(hard, self._between(varies.HARD_SNR, n), self._between(varies.SNR, n))
-        share = self._evenly(varies.SENSORS, n)
+        hard = self._uniform(n) < conditions["hard"]
+        snr = torch.where(hard, self._between(varies.HARD_SNR, n), self._between(conditions["snr"].T, n))
+        share = self._evenly(conditions["sensors"].T, n)
         around = _levelled(self._stretches("noises", n, self.n_taps))
         tilt = self._between(varies.SENSOR_TILT, n, 1, 1)
         coloured = torch.fft.rfft(self._normal(*speech.shape)) * self.hertz.clamp(min=50.0) ** (-tilt / 2)
         sensors = _levelled(torch.fft.irfft(coloured, self.n_taps))
         noise = _each((1 - share).sqrt()) * around + _each(share.sqrt()) * sensors
         result = speech + _each(power.sqrt() * _factor(-snr)) * noise
-        mix = (self._uniform(n) < varies.LOCAL).nonzero()[:, 0]  # those with noise from a place
+        mix = (self._uniform(n) < conditions["local"]).nonzero()[:, 0]  # those with noise from a place
         loud = power[mix].sqrt() * _factor(-self._between(varies.LOCAL_SNR, len(mix)))
         dry = self._stretches("disturbances", len(mix), self.n_samples)
         return result.index_add_(0, mix, _each(loud) * self._heard(dry, room[mix], place[mix]))
 
-    def _recorded(self, x: Tensor) -> Tensor:
-        """`scenes.recorded` of sound (n, n_mics, n_taps)."""
+    def _recorded(self, x: Tensor, room: Tensor) -> Tensor:
+        """`scenes.recorded` of sound (n, n_mics, n_taps) in rooms (n,)."""
         n, n_mics, _ = x.shape
+        conditions = self._conditions(room)
         shape = n, n_mics, 1
-        gain = self._between((-varies.GAIN, varies.GAIN), *shape)
-        gain = gain + varies.TILT * self._normal(*shape) * self.octave
-        corner = self._evenly(varies.CORNER, n, 1, 1) * torch.exp(varies.CORNER_SPREAD * self._normal(*shape))
+        gain, tilt, turned, spread = (_each(conditions[name]) for name in ("gain", "tilt", "turn", "corner"))
+        gain = self._between((-gain, gain), *shape) + tilt * self._normal(*shape) * self.octave
+        corner = self._evenly(varies.CORNER, n, 1, 1) * torch.exp(spread * self._normal(*shape))
         turn = torch.atan2(corner, self.hertz)
-        turn = turn + math.radians(varies.TURN) * self._normal(*shape) * self.octave
+        turn = turn + torch.deg2rad(turned) * self._normal(*shape) * self.octave
         size = _factor(gain) / (1 + (corner / self.hertz).square()).sqrt()
         muffled = 1 / (1 + (self.hertz / self._between(varies.TOP, n, 1, 1)) ** 12).sqrt()
-        size = torch.where(self._uniform(n, 1, 1) < varies.MUFFLED, size * muffled, size)
+        size = torch.where(self._uniform(n, 1, 1) < _each(conditions["muffled"]), size * muffled, size)
         x = torch.fft.irfft(torch.fft.rfft(x) * torch.polar(size, turn), self.n_taps)
         peak, loud = x.abs().amax((1, 2)).clamp(min=1e-12), x.square().mean((1, 2)).sqrt().clamp(min=1e-12)
         scale = torch.minimum(self._evenly(varies.LEVEL, n) / loud, CEILING / peak)
         too_loud = self._between(varies.TOO_LOUD, n) * CEILING / peak
-        scale = torch.where(self._uniform(n) < varies.CLIPPED, too_loud, scale)
+        scale = torch.where(self._uniform(n) < conditions["clipped"], too_loud, scale)
         return (x * _each(scale) * 32768.0).round().clamp(-32768, 32767) / 32768.0
+
+    def _conditions(self, room: Tensor) -> dict[str, Tensor]:
+        """`scenes.Conditions` of each room (n,): (n,), or (n, 2) where they are limits."""
+        calm = self.banks["calm"][room].long()
+        return {name: both[calm] for name, both in self.conditions.items()}
 
     def _stretches(self, bank: str, n: int, length: int) -> Tensor:
         """Stretches of some sounds of a bank, (n, length) or (n, n_mics, length); their ends are joined."""
@@ -175,13 +187,13 @@ class Mixer:
     def _whole(self, top: int, *shape: int) -> Tensor:
         return torch.randint(top, shape, generator=self.generator, device=self.device)
 
-    def _between(self, limits: tuple[float, float], *shape: int) -> Tensor:
+    def _between(self, limits: Limits, *shape: int) -> Tensor:
         low, high = limits
         return low + (high - low) * self._uniform(*shape)
 
-    def _evenly(self, limits: tuple[float, float], *shape: int) -> Tensor:
+    def _evenly(self, limits: Limits, *shape: int) -> Tensor:
         """Drawn so that doublings are equally likely."""
-        low, high = map(math.log, limits)
+        low, high = (torch.as_tensor(limit, device=self.device).log() for limit in limits)
         return torch.exp(self._between((low, high), *shape))
 
 

@@ -82,9 +82,10 @@ def scenes_of(
     families: Sequence[str] = TURNS,
     speakers: str = "train",
     seed: int = 0,
+    calm: float = 0.0,
 ) -> Scenes:
     """Scenes of an array: to frames by `simulate`, to what frames are mixed from by `gather_stems`."""
-    return Scenes(array, voices, tuple(families), speakers, seed)
+    return Scenes(array, voices, tuple(families), speakers, seed, calm=calm)
 
 
 def simulate(

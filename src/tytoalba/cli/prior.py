@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -40,6 +41,12 @@ def prior(
         Path | None,
         typer.Option(help="Prior of the array to go on from, as wide; with another --seed in other rooms."),
     ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Learning rate to begin with; else 0.002, with --start 0.0005.")
+    ] = None,
+    calm: Annotated[
+        float, typer.Option(help="Share of rooms that are quiet, with a well-built device: 0 to 1.")
+    ] = 0.5,
     families: Annotated[
         str | None,
         typer.Option(help="Acoustics that scenes take in turn: hybrid, anechoic, pyroom (extra 'sim')."),
@@ -103,6 +110,8 @@ def prior(
             f"--scenes must be at least {10 * len(turns)}, --frames, --width, --blocks and --epochs at least "
             "1, --seed and --processes not negative"
         )
+    if rate is not None and not 0 < rate < math.inf:
+        raise TytoError(f"--rate must be a positive number, got {rate:g}")
     begun = Prior.load(start) if start else None
     if begun and not same_ears(begun.array, mics):
         raise TytoError(
@@ -127,15 +136,16 @@ def prior(
     voices = (real, synthetic) if speech else (synthetic,)
     where = choose_device(device)
     _refuse_too_many(frames, prior_gcc(mics).n_features, where)
+    recipe = FURTHER if begun else RECIPE
     how: dict[str, Any] = {
         "width": width,
         "n_blocks": blocks,
-        "recipe": replace(FURTHER if begun else RECIPE, epochs=epochs),
+        "recipe": replace(recipe, epochs=epochs, lr=rate or recipe.lr),
         "seed": seed,
     }
     few = max(40, min(400, scenes // 8))
     simulated = partial(_simulated, mics, turns, processes, cache)
-    lessons = simulated(Stems, gather_stems, "rooms and voices to mix", voices, scenes, "train", 3 * seed)
+    lessons = simulated(Stems, gather_stems, "rooms to mix in", voices, scenes, "train", 3 * seed, calm)
     held = simulated(FeatureSet, simulate, "scenes to calibrate on", (real,), few, "valid", 3 * seed + 1)
     strange = simulated(FeatureSet, simulate, "scenes to judge on", (real,), 3 * few, "test", 3 * seed + 2)
     with progress_bar("epochs") as steps:
@@ -144,7 +154,10 @@ def prior(
         del mixer  # gigabytes of a GPU
     made = calibrated(made, held, where)
     made.about.update(
-        families=list(turns), n_scenes=scenes, speech="real and synthetic" if speech else "synthetic"
+        families=list(turns),
+        n_scenes=scenes,
+        calm=calm,
+        speech="real and synthetic" if speech else "synthetic",
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     made.save(path)
@@ -189,17 +202,18 @@ def _simulated(
     n: int,
     speakers: str,
     seed: int,
+    calm: float = 0.0,
 ) -> Kept:
     """What some scenes give; with a cache from there, if the same was simulated before."""
     from tytoalba.schooling import scenes_of
 
     spoken = [(voice, voice.n_speakers) for voice in voices]
-    told = (__version__, kind.__name__, array.to_toml(), turns, n, speakers, seed, spoken)
+    told = (__version__, kind.__name__, array.to_toml(), turns, n, speakers, seed, calm, spoken)
     name = f"{speakers}-{n}-{sha256(repr(told).encode()).hexdigest()[:16]}.safetensors"
     if cache and (cache / name).exists():
         return kind.load(cache / name)
     with progress_bar(what) as steps:
-        scenes = scenes_of(array, voices, families=turns, speakers=speakers, seed=seed)
+        scenes = scenes_of(array, voices, families=turns, speakers=speakers, seed=seed, calm=calm)
         made = make(scenes, n, processes=processes, on_progress=steps)
     if cache:
         made.save(cache / name)

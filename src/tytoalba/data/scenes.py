@@ -4,7 +4,7 @@ A scene is drawn from its seed and number alone. What varies: gain (+-3 dB), pla
 spectrum of each microphone, their pattern, the speed of sound; one or two talkers anywhere (0.3-4 m, up to
 60 degrees up), their level, directivity and orientation; the surroundings (`acoustics`), a reflector or body
 close by; noise from everywhere, of people who talk all around, from one place (fans, tones, hiss, far
-voices) and of the sensors; bandwidth, level, clipping.
+voices) and of the sensors; bandwidth, level, clipping. How far each of these may go is in `Conditions`.
 """
 
 from __future__ import annotations
@@ -35,24 +35,78 @@ OWN_PATTERN = 0.03
 simulations with the file's own pattern has never heard exactly that."""
 
 PARTS = ("train", "valid", "test")
-CLOSE, CROWDS, LOCAL = 0.3, 0.2, 0.3
-"""Shares of scenes with a reflector close by, with other people as background, with noise from one place."""
-HARD, HARD_SNR, SNR = 0.25, (-12.0, 10.0), (10.0, 42.0)
-"""Share of scenes with much noise, dB of theirs and of the others."""
+CROWDS = 0.2
+"""Share of scenes with other people as background."""
+HARD_SNR = (-12.0, 10.0)
+"""dB of scenes with much noise."""
 APART, LOCAL_SNR = 3.0, (3.0, 30.0)
 """dB: how far a talker is from the usual level, either way; of speech over noise from one place."""
-SENSORS, SENSOR_TILT = (0.01, 1.0), (-0.3, 1.2)
-"""Share of the noise that sensors make, and its spectral slope."""
-GAIN, TILT, TURN = 3.0, 0.5, 2.0
-"""Microphones: dB at most, dB an octave and degrees an octave, the latter as standard deviations."""
-CORNER, CORNER_SPREAD = (20.0, 100.0), 0.15
-"""Hz of their high-pass, and by which share it differs from one to the next."""
-MUFFLED, TOP = 0.25, (3400.0, 8000.0)
-"""Share of recorders that hear nothing above so many Hz: telephones, codecs, old boards."""
+SENSOR_TILT = (-0.3, 1.2)
+"""Spectral slope of the noise that sensors make."""
+CORNER, TOP = (20.0, 100.0), (3400.0, 8000.0)
+"""Hz of the high-pass of microphones, and where those recorders end that hear nothing high."""
 LEVEL = (0.003, 0.2)
 """RMS of a recording."""
-CLIPPED, TOO_LOUD = 0.08, (1.5, 6.0)
-"""Share of recordings whose tops are cut, and by how much they are too loud."""
+TOO_LOUD = (1.5, 6.0)
+"""By how much recordings whose tops are cut are too loud."""
+
+Limits = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How far things may be from a device as planned, in a quiet room, and a talker at its height.
+
+    shift: mm, standard deviation of where microphones are; facing: degrees, of where they look.
+    speed: of sound, m/s. far: metres to a talker. rise: degrees, standard deviation of its elevation.
+    steep: share of talkers that are anywhere up to 60 degrees instead.
+    close, hard, local: shares of scenes with a reflector close by, with much noise, with noise from a place.
+    snr: dB of scenes without much noise. sensors: share of the noise that sensors make.
+    gain: dB at most; tilt, turn: dB and degrees an octave, standard deviations; corner: share by which the
+    high-pass differs from one microphone to the next.
+    muffled, clipped: shares of recorders that hear nothing high, and of recordings whose tops are cut.
+    """
+
+    shift: Limits = (0.5, 2.0)
+    facing: float = 10.0
+    speed: Limits = (331.0, 355.0)
+    far: Limits = (0.3, 4.0)
+    rise: float = 12.0
+    steep: float = 0.15
+    close: float = 0.3
+    hard: float = 0.25
+    local: float = 0.3
+    snr: Limits = (10.0, 42.0)
+    sensors: Limits = (0.01, 1.0)
+    gain: float = 3.0
+    tilt: float = 0.5
+    turn: float = 2.0
+    corner: float = 0.15
+    muffled: float = 0.25
+    clipped: float = 0.08
+
+
+ANY = Conditions()
+CALM = Conditions(
+    shift=(0.0, 0.4),
+    facing=3.0,
+    speed=(339.0, 349.0),
+    far=(0.4, 3.0),
+    rise=8.0,
+    steep=0.0,
+    close=0.1,
+    hard=0.15,
+    local=0.1,
+    snr=(15.0, 42.0),
+    sensors=(0.01, 0.3),
+    gain=0.7,
+    tilt=0.1,
+    turn=0.5,
+    corner=0.03,
+    muffled=0.1,
+    clipped=0.02,
+)
+"""A device well built, in a room that is not loud, among people about as high as it is."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +115,7 @@ class Scenes:
 
     families: of `acoustics.FAMILIES`, taken in turn. voices: whose speech; speakers: which part of them.
     seconds: length of a scene. two_sources: share with two talkers, at least `separation` degrees apart.
+    calm: share of scenes under conditions `CALM`; the others are under `ANY`.
     """
 
     array: MicArray
@@ -71,6 +126,7 @@ class Scenes:
     seconds: float = 4.0
     two_sources: float = 0.4
     separation: float = 15.0
+    calm: float = 0.0
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.families if name not in FAMILIES]:
@@ -81,6 +137,8 @@ class Scenes:
             raise DataError(f"no part of the speakers called {self.speakers!r}; known: {', '.join(PARTS)}")
         for voices in self.voices:
             split_speakers(voices.n_speakers, self.speakers)
+        if not 0 <= self.calm <= 1:
+            raise DataError(f"the share of calm scenes must be from 0 to 1, got {self.calm:g}")
         if self.two_sources > 0 and not self.separation < 180:
             raise DataError(
                 f"two talkers cannot be {self.separation:g} degrees apart; less than 180 is needed"
@@ -97,15 +155,16 @@ class Scenes:
         """Make one scene."""
         rng = np.random.default_rng([0x7363656E, self.seed, number])
         family = self.families[number % len(self.families)]
-        device, late = varied(self.array, rng)
-        talkers = self._talkers(rng)
+        conditions = self.conditions(rng)
+        device, late = varied(self.array, rng, conditions)
+        talkers = self._talkers(rng, conditions)
         n_talkers = len(talkers)
-        places = talkers + ([_somewhere(rng)] if rng.random() < LOCAL else [])
+        places = talkers + ([_somewhere(rng)] if rng.random() < conditions.local else [])
         responses = FAMILIES[family](device, late, places, rng)
         frame_ids = np.arange(len(range(0, self.n_samples - device.frame_length, device.frame_length // 2)))
         mixture = np.zeros((device.n_mics, self.n_samples), np.float32)
         talking, unsure, speakers = [], np.zeros(len(frame_ids), bool), []
-        close = rng.random() < CLOSE
+        close = rng.random() < conditions.close
         for person, response in zip(talkers, responses, strict=False):
             voices, speaker = self._somebody(rng)
             speakers.append(speaker)
@@ -120,7 +179,8 @@ class Scenes:
             talking.append(loud)
             unsure |= ~loud & ~quiet
         local = responses[n_talkers] if len(places) > n_talkers else None
-        samples = recorded(device, self._noisy(mixture, family, device, late, local, rng), rng)
+        noisy = self._noisy(mixture, family, device, late, local, rng, conditions)
+        samples = recorded(device, noisy, rng, conditions)
         positions = np.stack([person.position for person in talkers])
         kept = ~unsure
         return SimulatedRecording(
@@ -132,11 +192,15 @@ class Scenes:
             tuple(speakers),
         )
 
-    def _talkers(self, rng: np.random.Generator) -> list[Source]:
+    def conditions(self, rng: np.random.Generator) -> Conditions:
+        """What a scene is like."""
+        return CALM if self.calm and rng.random() < self.calm else ANY
+
+    def _talkers(self, rng: np.random.Generator, conditions: Conditions = ANY) -> list[Source]:
         azimuth = rng.uniform(0, 360, 2 if rng.random() < self.two_sources else 1)
         while len(azimuth) == 2 and distance(*azimuth) < self.separation:
             azimuth = rng.uniform(0, 360, 2)
-        return [talker(float(angle), rng) for angle in azimuth]
+        return [talker(float(angle), rng, conditions) for angle in azimuth]
 
     def _somebody(self, rng: np.random.Generator) -> tuple[Voices, int]:
         voices = self.voices[int(rng.integers(len(self.voices)))]
@@ -159,11 +223,12 @@ class Scenes:
         late: MicArray,
         local: Sound | None,
         rng: np.random.Generator,
+        conditions: Conditions = ANY,
     ) -> Sound:
         n, rate = self.n_samples, device.sample_rate
         power = max(float(np.mean(speech**2)), 1e-6)  # nobody talks: noise alone
-        snr = rng.uniform(*(HARD_SNR if rng.random() < HARD else SNR))
-        share = np.exp(rng.uniform(*np.log(SENSORS)))
+        snr = rng.uniform(*(HARD_SNR if rng.random() < conditions.hard else conditions.snr))
+        share = np.exp(rng.uniform(*np.log(conditions.sensors)))
         if rng.random() < CROWDS:
             ambient = crowd_noise(device, [self.bystander(rng) for _ in range(rng.integers(3, 17))], rng)
         else:
@@ -198,15 +263,17 @@ def _features_of(scenes: Scenes, gcc: GccPhat, number: int) -> Piece:
     return recording_features(gcc, False, [None], as_recording(made, "", scenes.array))
 
 
-def varied(array: MicArray, rng: np.random.Generator) -> tuple[MicArray, MicArray]:
+def varied(
+    array: MicArray, rng: np.random.Generator, conditions: Conditions = ANY
+) -> tuple[MicArray, MicArray]:
     """An array as it might have been built, and one with its pattern for sound from everywhere."""
-    shift = rng.normal(0.0, rng.uniform(0.0005, 0.002), (array.n_mics, 3))
-    speed = rng.uniform(331.0, 355.0)
+    shift = rng.normal(0.0, rng.uniform(*conditions.shift) / 1000.0, (array.n_mics, 3))
+    speed = rng.uniform(*conditions.speed)
     position = (np.asarray(array.positions) + shift) * (SPEED_OF_SOUND / speed)
     pattern = float(rng.uniform(0.6, 1.0))
     while abs(pattern - array.pattern) < OWN_PATTERN and array.pattern < 1:
         pattern = float(rng.uniform(0.6, 1.0))
-    facing = np.broadcast_to(array.facing, array.n_mics) + rng.normal(0.0, 10.0, array.n_mics)
+    facing = np.broadcast_to(array.facing, array.n_mics) + rng.normal(0.0, conditions.facing, array.n_mics)
     if array.pattern == 1 and rng.random() < 0.5:  # boards and cases shade sound from behind a microphone
         outward = np.rad2deg(np.arctan2(position[:, 1], position[:, 0]))
         facing = outward + rng.normal(0.0, 20.0, array.n_mics)
@@ -216,12 +283,11 @@ def varied(array: MicArray, rng: np.random.Generator) -> tuple[MicArray, MicArra
     return built, replace(array, pattern=round(pattern, 1))
 
 
-def talker(azimuth: float, rng: np.random.Generator) -> Source:
+def talker(azimuth: float, rng: np.random.Generator, conditions: Conditions = ANY) -> Source:
     """Somebody at an azimuth (degrees): near or far, low or high, who faces the array or not."""
-    far = float(np.exp(rng.uniform(np.log(0.3), np.log(4.0))))
-    elevation = float(
-        np.clip(rng.normal(3.0, 12.0), -25.0, 60.0) if rng.random() < 0.85 else rng.uniform(0, 60)
-    )
+    far = float(np.exp(rng.uniform(*np.log(conditions.far))))
+    level = rng.random() < 1 - conditions.steep
+    elevation = float(np.clip(rng.normal(3.0, conditions.rise), -25.0, 60.0) if level else rng.uniform(0, 60))
     towards = unit_vector(azimuth, elevation)
     look = -towards
     if rng.random() < 0.25:  # looks elsewhere
@@ -263,26 +329,28 @@ def _coloured(noise: NDArray[np.floating], rate: int, tilt: float) -> Sound:
     return np.asarray(coloured / rms(coloured), np.float32)
 
 
-def recorded(array: MicArray, heard: Sound, rng: np.random.Generator) -> Sound:
+def recorded(array: MicArray, heard: Sound, rng: np.random.Generator, conditions: Conditions = ANY) -> Sound:
     """What a recorder makes of sound: each microphone's gain, spectrum, phase; bandwidth, level, 16 bits."""
     n = heard.shape[1]
     n_fft = next_fast_len(n, real=True)
     hertz = np.fft.rfftfreq(n_fft, 1 / array.sample_rate)
     octave = np.log2(np.maximum(hertz, 60.0) / 1000.0)
     shape = (array.n_mics, 1)
-    gain = rng.uniform(-GAIN, GAIN, shape) + rng.normal(0.0, TILT, shape) * octave  # dB
+    gain = rng.uniform(-conditions.gain, conditions.gain, shape)  # dB
+    gain = gain + rng.normal(0.0, conditions.tilt, shape) * octave
     # Hz: a high-pass turns phase low down, in each microphone a little differently
-    corner = np.exp(rng.uniform(*np.log(CORNER)) + rng.normal(0.0, CORNER_SPREAD, shape))
-    turn = np.arctan2(corner, np.maximum(hertz, 1.0)) + rng.normal(0.0, np.deg2rad(TURN), shape) * octave
+    corner = np.exp(rng.uniform(*np.log(CORNER)) + rng.normal(0.0, conditions.corner, shape))
+    turn = np.arctan2(corner, np.maximum(hertz, 1.0))
+    turn = turn + rng.normal(0.0, np.deg2rad(conditions.turn), shape) * octave
     size = 10 ** (gain / 20) / np.sqrt(1 + (corner / np.maximum(hertz, 1.0)) ** 2)
     response = (size * np.exp(1j * turn)).astype(np.complex64)
-    if rng.random() < MUFFLED:
+    if rng.random() < conditions.muffled:
         top = rng.uniform(*TOP)
         response /= np.sqrt(1 + (hertz / top) ** 12).astype(np.float32)
     x = irfft(rfft(heard, n_fft, axis=-1) * response, n_fft, axis=-1)[:, :n]
     level = np.exp(rng.uniform(*np.log(LEVEL)))
     x *= min(level / rms(x), CEILING / float(np.abs(x).max()))
-    if rng.random() < CLIPPED:
+    if rng.random() < conditions.clipped:
         x *= rng.uniform(*TOO_LOUD) * CEILING / float(np.abs(x).max())
     return np.asarray(np.clip(np.round(x * 32768.0), -32768, 32767) / 32768.0, np.float32)
 

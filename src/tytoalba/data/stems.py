@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tytoalba.angles import distance
 from tytoalba.data.acoustics import FAMILIES, ambient_noise, crowd_noise, reflector
 from tytoalba.data.features import Progress
-from tytoalba.data.scenes import CLOSE, CROWDS, Scenes, disturbance, talker, varied
+from tytoalba.data.scenes import CALM, CROWDS, Scenes, disturbance, talker, varied
 from tytoalba.data.simulated import rms
 from tytoalba.errors import DataError
 from tytoalba.files import read_tensors, write_tensors
@@ -34,7 +34,8 @@ LONGEST = 1.024
 """Seconds of a response that are kept; few rooms ring longer."""
 N_VOICES = (64, 512)
 """As many as rooms, between these; half as many disturbances."""
-FORMAT, VERSION = "tytoalba-stems", 1
+OF_ROOMS = ("responses", "azimuth", "delay", "calm", "family")
+FORMAT, VERSION = "tytoalba-stems", 2
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Stems:
 
     responses: (n_scenes, PLACES, n_mics, n_taps), energy 1: one device in one room, sound from each place.
     azimuth, delay: of the places, (n_scenes, PLACES), degrees and samples.
+    calm: which rooms are under conditions `scenes.CALM`, (n_scenes,).
     noises: (n_noises, n_mics, n_samples), power 1.
     family, noise_family: where rooms and noises come from, as numbers of `families`.
     voices, disturbances: (n, n_samples), dry, power 1.
@@ -53,6 +55,7 @@ class Stems:
     responses: Half
     azimuth: NDArray[np.float32]
     delay: NDArray[np.int32]
+    calm: NDArray[np.bool_]
     family: NDArray[np.int32]
     noises: Half
     noise_family: NDArray[np.int32]
@@ -62,7 +65,8 @@ class Stems:
     def __post_init__(self) -> None:
         n, n_mics = len(self.responses), self.array.n_mics
         fit = self.responses.shape[1:3] == (PLACES, n_mics) and self.noises.shape[1:2] == (n_mics,)
-        fit = fit and self.azimuth.shape == self.delay.shape == (n, PLACES) and self.family.shape == (n,)
+        fit = fit and self.azimuth.shape == self.delay.shape == (n, PLACES)
+        fit = fit and self.calm.shape == self.family.shape == (n,)
         fit = fit and self.noise_family.shape == (len(self.noises),)
         dimensions = [bank.ndim for bank in (self.responses, self.noises, self.voices, self.disturbances)]
         if not fit or dimensions != [4, 3, 2, 2]:
@@ -74,7 +78,7 @@ class Stems:
         rooms, noises = np.isin(self.family, wanted), np.isin(self.noise_family, wanted)
         if not (rooms.any() and noises.any()):
             raise DataError(f"no stems of {', '.join(families)}; there are {', '.join(self.families)}")
-        of_rooms = {name: getattr(self, name)[rooms] for name in ("responses", "azimuth", "delay", "family")}
+        of_rooms = {name: getattr(self, name)[rooms] for name in OF_ROOMS}
         return replace(self, noises=self.noises[noises], noise_family=self.noise_family[noises], **of_rooms)
 
     def save(self, path: str | Path) -> None:
@@ -120,11 +124,12 @@ def gather_stems(
         "disturbances": np.empty((n_voices // 2, scenes.n_samples), np.float16),
     }
     azimuth, delay = np.empty((n_scenes, PLACES), np.float32), np.empty((n_scenes, PLACES), np.int32)
+    calm = np.empty(n_scenes, bool)
     jobs = [(kind, k) for kind, bank in made.items() for k in range(len(bank))]
     pieces = parallel_map(partial(_piece, scenes), jobs, processes)
     for done, ((kind, k), piece) in enumerate(zip(jobs, pieces, strict=True), 1):
         if kind == "responses":
-            piece, azimuth[k], delay[k] = piece
+            piece, azimuth[k], delay[k], calm[k] = piece
         made[kind][k, ..., : piece.shape[-1]] = piece
         if on_progress:
             on_progress(done, len(jobs))
@@ -133,6 +138,7 @@ def gather_stems(
         names,
         azimuth=azimuth,
         delay=delay,
+        calm=calm,
         family=family[:n_scenes],
         noise_family=family[:n_noises],
         **made,
@@ -158,14 +164,15 @@ def _piece(scenes: Scenes, job: tuple[str, int]) -> Any:
     return (sound / rms(sound)).astype(np.float16)
 
 
-def _room(scenes: Scenes, family: str, rng: np.random.Generator) -> tuple[Half, Any, Any]:
-    device, late = varied(scenes.array, rng)
+def _room(scenes: Scenes, family: str, rng: np.random.Generator) -> tuple[Half, Any, Any, bool]:
+    conditions = scenes.conditions(rng)
+    device, late = varied(scenes.array, rng, conditions)
     azimuth = rng.uniform(0, 360, PLACES)
     while min(distance(a, b) for a, b in combinations(azimuth, 2)) < scenes.separation:
         azimuth = rng.uniform(0, 360, PLACES)
-    places = [talker(float(angle), rng) for angle in azimuth]
+    places = [talker(float(angle), rng, conditions) for angle in azimuth]
     responses = FAMILIES[family](device, late, places, rng)
-    if rng.random() < CLOSE:
+    if rng.random() < conditions.close:
         responses = [_sum(r, reflector(device, at, rng)) for r, at in zip(responses, places, strict=True)]
     n_taps = min(max(r.shape[1] for r in responses), int(LONGEST * device.sample_rate))
     result = np.zeros((PLACES, device.n_mics, n_taps), np.float16)
@@ -173,7 +180,8 @@ def _room(scenes: Scenes, family: str, rng: np.random.Generator) -> tuple[Half, 
         cut = response[:, :n_taps]
         kept[:, : cut.shape[1]] = cut / np.sqrt(np.sum(cut**2) / device.n_mics)
     far = np.array([np.linalg.norm(place.position) for place in places])
-    return result, azimuth, np.rint(far / SPEED_OF_SOUND * device.sample_rate)
+    delay = np.rint(far / SPEED_OF_SOUND * device.sample_rate)
+    return result, azimuth, delay, conditions is CALM
 
 
 def _noise(scenes: Scenes, family: str, rng: np.random.Generator) -> Any:
