@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tytoalba.backbone import Network
 
-TURNS = ("hybrid", "anechoic", "hybrid", "anechoic", "pyroom")
+TURNS = ("hybrid", "anechoic", "hybrid", "hybrid", "pyroom")
 """Families of acoustics in the turn that scenes take: a scene of pyroomacoustics costs five of the others."""
 EPOCHS_A_MIX = 2
 """How often frames are seen before others are mixed, which takes longer than an epoch."""
