@@ -17,6 +17,7 @@ from commands import Tyto
 from tytoalba import schooling
 from tytoalba.data import stems
 from tytoalba.data.scenes import Scenes
+from tytoalba.errors import TytoError
 from tytoalba.geometry import load_array
 from tytoalba.prior import Prior, prior_gcc, steering_matrices
 from tytoalba.shelf import find_prior, shipped_priors
@@ -109,6 +110,24 @@ def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None
     assert (len(made.simulated_frames()[0]), made.about["n_frames"]) == (50, 60)
     assert f"{made.n_weights} weights" in ran.err
     assert path.name in ran.err.replace("\n", "")
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_prior_is_written_before_it_is_judged(
+    tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulate = schooling.simulate
+
+    def fails(scenes: Scenes, *more: Any, **how: Any) -> Any:
+        if scenes.speakers == "test":
+            raise TytoError("the lights went out")
+        return simulate(scenes, *more, **how)
+
+    monkeypatch.setattr(schooling, "simulate", fails)
+    path = tmp_path / "usb.safetensors"
+    ran = tyto("prior", "respeaker-usb-4", *TINY, "-o", path)
+    assert "the lights went out" in ran.error
+    assert Prior.load(path).blend(1).margin >= 0
 
 
 def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None:

@@ -23,9 +23,9 @@ except ImportError as error:
 from torch import Tensor
 
 Limits = tuple[float, float] | tuple[Tensor, Tensor] | Tensor
-N_FRAMES = 8
-"""Frames cut from each mix at random; six fit one after the other."""
-BLOCK, GPU_BLOCK = 16, 512
+N_FRAMES = 16
+"""Frames cut from each mix at random; six fit one after the other, but mixing costs more than cutting."""
+BLOCK, GPU_BLOCK = 8, 256
 """Mixes at a time."""
 PATIENCE = 50
 """So many times in which nobody talks are enough."""

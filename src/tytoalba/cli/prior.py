@@ -146,12 +146,11 @@ def prior(
     few = max(40, min(400, scenes // 8))
     simulated = partial(_simulated, mics, turns, processes, cache)
     lessons = simulated(Stems, gather_stems, "rooms to mix in", voices, scenes, "train", 3 * seed, calm)
-    held = simulated(FeatureSet, simulate, "scenes to calibrate on", (real,), few, "valid", 3 * seed + 1)
-    strange = simulated(FeatureSet, simulate, "scenes to judge on", (real,), 3 * few, "test", 3 * seed + 2)
     with progress_bar("epochs") as steps:
         mixer = Mixer(lessons, prior_gcc(mics), seed=seed, device=where)
         made = school(mixer, frames, start=begun, on_progress=steps, **how)
         del mixer  # gigabytes of a GPU
+    held = simulated(FeatureSet, simulate, "scenes to calibrate on", (real,), few, "valid", 3 * seed + 1)
     made = calibrated(made, held, where)
     made.about.update(
         families=list(turns),
@@ -161,6 +160,7 @@ def prior(
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     made.save(path)
+    strange = simulated(FeatureSet, simulate, "scenes to judge on", (real,), 3 * few, "test", 3 * seed + 2)
     judged = {name: judge(made, part, where) for name, part in by_family(strange, turns).items()}
     told: dict[str, Any] = {"array": mics.name, "about": made.about, "judged": _plain(judged)}
     if leave_one_out:

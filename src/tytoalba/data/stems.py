@@ -35,6 +35,7 @@ LONGEST = 1.024
 N_VOICES = (64, 512)
 """As many as rooms, between these; half as many disturbances."""
 OF_ROOMS = ("responses", "azimuth", "delay", "calm", "family")
+"""What has a row for each room."""
 FORMAT, VERSION = "tytoalba-stems", 2
 
 
