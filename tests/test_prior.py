@@ -198,28 +198,6 @@ def test_frames_that_are_kept_are_rounded_only(prior: Prior, X: NDArray[np.float
         assert np.abs(kept - real.clip(-127 / step, 127 / step)).max() <= 0.5 / step
 
 
-def test_several_layers(prior: Prior, X: NDArray[np.float32], tmp_path: Path) -> None:
-    logits = prior.logits(X, 2)
-    assert logits.shape == (len(X), 720)
-    assert np.array_equal(logits[:, :360], prior.logits(X))
-    assert not np.array_equal(logits[:, 360:], prior.logits(X))
-    told = {"logit_mean": logits.mean(axis=0).tolist(), "logit_spread": logits.std(axis=0).tolist()}
-    layered = replace(prior, frames={}, constants=told).with_frames(X[:20])
-    assert (prior.n_layers, layered.n_layers) == (1, 2)
-    Z = layered.standardised(logits)
-    assert np.abs(Z.mean(axis=0)).max() < 1e-6
-    assert Z.std(axis=0) == pytest.approx(np.ones(720), abs=1e-5)
-    assert np.array_equal(layered.standardised(logits[:, :360]), Z[:, :360])
-    layered.save(tmp_path / "layered")
-    again = Prior.load(tmp_path / "layered")
-    assert again.n_layers == 2
-    kept, _ = again.simulated_frames()
-    step = FRAME_GRID["logits"]
-    assert np.abs(kept - logits[:20].clip(-127 / step, 127 / step)).max() <= 0.5 / step
-    assert layered.logits(X[:0], 2).shape == (0, 720)
-    assert tuple(layered.logits(torch.tensor(X[:0]), 2).shape) == (0, 720)
-
-
 @pytest.mark.parametrize("name", ["logits", "sound", "maps"])
 @pytest.mark.parametrize("kind", [np.array, torch.tensor])
 def test_no_frames_give_nothing(
@@ -638,11 +616,6 @@ def test_a_step_too_large_for_a_float_is_refused(prior: Prior, tmp_path: Path) -
         {"logit_mean": "abc"},
         {"logit_mean": [0.0] * 7},
         {"logit_mean": [None] * 360},
-        {"logit_mean": []},
-        {"logit_mean": [[0.0] * 360]},
-        {"logit_mean": [0.0] * 720},  # of more layers than the spread
-        {"logit_mean": [0.0] * 720, "logit_spread": [1.0] * 720},  # than the frames
-        {"logit_mean": [0.0] * 360 * 9, "logit_spread": [1.0] * 360 * 9},  # than the network
         {"logit_spread": [0.0] * 360},
         {"blends": []},
         {"counting": {}},

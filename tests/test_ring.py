@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -142,25 +141,6 @@ def test_the_network_is_what_whole_numbers_say(parts: int) -> None:
     assert expected.std() > 0.1
     assert np.array_equal(answers(prior_of(parts), X), expected)
     assert np.array_equal(of_torch(prior_of(parts), X), expected)
-
-
-@WINDOWS
-@pytest.mark.parametrize("kind", ["trained", "extreme"])
-def test_earlier_layers_are_shorter_networks(parts: int, kind: str) -> None:
-    prior = prior_of(parts) if kind == "trained" else extreme_prior(parts)
-    X, n = heard(parts), prior.n_blocks
-
-    def shorter(without: int) -> Prior:
-        left = [name for name in prior.weights if not re.search(rf"[{n - without}-9]$", name)]
-        weights = {name: prior.weights[name] for name in left}
-        return Prior(TRIO, prior.gcc, weights, {name: prior.steps[name] for name in left})
-
-    expected = np.concatenate([answers(shorter(without), X) for without in range(n)], axis=1)
-    assert shorter(1).n_blocks == n - 1
-    for layers in (1, 2, n):
-        assert np.array_equal(forward(X, prior._beside(X), layers), expected[:, : 360 * layers])
-        tensor = torch.tensor(X)
-        assert np.array_equal(forward(tensor, prior._beside(tensor), layers), expected[:, : 360 * layers])
 
 
 def loudest(parts: int) -> NDArray[np.float32]:

@@ -213,17 +213,11 @@ def test_the_prior_says_how_it_was_made(lessons: FeatureSet, prior: Prior) -> No
     assert prior.about["n_frames"] == len(lessons)
     assert prior.about["recipe"]["epochs"] == 2
     assert prior.about["recipe"]["sigma"] == 5.0
-    assert prior.n_layers == 3
-    logits = prior.logits(np.resize(lessons.flat, (schooling.N_KEPT, lessons.gcc.n_features)), 3)
+    logits = prior.logits(np.resize(lessons.flat, (schooling.N_KEPT, lessons.gcc.n_features)))
     assert prior.constants["logit_mean"] == pytest.approx(logits.mean(axis=0), rel=1e-3, abs=1e-4)
     assert prior.constants["logit_spread"] == pytest.approx(np.maximum(logits.std(axis=0), 0.1), rel=1e-3)
     kept, sound = prior.simulated_frames()
     assert len(kept) == len(sound) == schooling.N_KEPT
-    assert kept.shape[1] == 3 * 360
-
-
-def test_a_network_of_few_blocks_has_few_layers(lessons: FeatureSet) -> None:
-    assert school(Told(lessons), 50, width=4, n_blocks=2, recipe=Recipe(epochs=0)).n_layers == 2
 
 
 @pytest.mark.parametrize(("epochs", "mixed"), [(0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (5, 3)])

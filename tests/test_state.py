@@ -134,24 +134,6 @@ def test_a_file_is_the_state(data: bytes) -> None:
     assert names == sorted(opened(data)[1])
 
 
-def test_states_and_models_of_priors_with_several_layers() -> None:
-    logits = prior().logits(features(30), 3)
-    told = {"logit_mean": logits.mean(axis=0).tolist(), "logit_spread": (1 + logits.std(axis=0)).tolist()}
-    layered = replace(prior(), frames={}, constants=prior().constants | told).with_frames(features(30))
-    state = teach(State.new(ARRAY, layered, seed=5, n_features=40), 0, 3)
-    again = State.from_bytes(state.to_bytes())
-    assert again.to_bytes() == state.to_bytes()
-    assert again.learner.inputs.n_layers == 3
-    assert teach(State.new(ARRAY, layered, seed=5, n_features=40), 3, 0).to_bytes() == state.to_bytes()
-    expected = state.learner.posterior(features(8, 99))
-    assert np.array_equal(again.learner.posterior(features(8, 99)), expected)
-    model = Model.from_bytes(Model.of(ARRAY, state.learner, state.options).to_bytes())
-    assert model.scores(features(8, 99)) == pytest.approx(expected, abs=1e-4)
-    again.forget(phase(3, SIZES[3]))
-    alone = teach(State.new(ARRAY, layered, seed=5, n_features=40), 0)
-    assert again.to_bytes() == alone.to_bytes()
-
-
 def test_a_copy_is_independent() -> None:
     state = teach(small_state(), 0)
     before, other = state.to_bytes(), state.copy()

@@ -318,65 +318,6 @@ def test_simulated_frames_keep_the_other_directions(prior: Prior, X: NDArray[np.
     assert_same(with_them, without)  # nobody's data: not part of the memory
 
 
-@pytest.fixture(scope="module")
-def layered(prior: Prior, X: NDArray[np.float32]) -> Prior:
-    """The same network, with constants for its last three layers."""
-    logits = prior.logits(X, 3)
-    told = {"logit_mean": logits.mean(axis=0).tolist(), "logit_spread": (0.1 + logits.std(axis=0)).tolist()}
-    return replace(prior, frames={}, constants=told).with_frames(X[:40])
-
-
-def test_the_layers_of_a_prior_are_heard(layered: Prior, everything: Phase) -> None:
-    method = taught([everything], prior=layered)
-    assert method.inputs.n_layers == 3
-    Z = layered.standardised(layered.logits(everything.X, 3))
-    H = method.inputs.features.codes(np.concatenate([Z, layered.sound(everything.X)], axis=1)).astype(
-        np.int64
-    )
-    assert np.array_equal(method.memory()["G"], H.T @ H)
-    assert method.memory()["Q"].shape == (60, 720)
-    two = taught([everything], prior=layered, layers=2)
-    assert two.inputs.n_layers == 2
-    assert not np.array_equal(two.memory()["G"], method.memory()["G"])
-    assert taught([everything], prior=layered, layers=9).inputs.n_layers == 3
-    untaught = taught([], prior=layered, answers="anywhere")
-    assert np.abs(untaught.posterior(everything.X) - scores(layered.logits(everything.X))).max() < 0.2
-
-
-def test_one_layer_is_what_a_prior_of_one_gives(prior: Prior, layered: Prior, everything: Phase) -> None:
-    plain, one = taught([everything], prior=prior), taught([everything], prior=layered, layers=1)
-    assert np.array_equal(plain.memory()["prior"], one.memory()["prior"])
-    assert plain.memory()["G"].shape == one.memory()["G"].shape
-
-
-def test_any_order_split_and_device_with_layers(layered: Prior, everything: Phase) -> None:
-    parts = [rows_of(everything, slice(k, None, 3)) for k in range(3)]
-    whole = taught([everything], prior=layered).memory()
-    assert_same(taught(parts[::-1], prior=layered).memory(), whole)
-    merged = taught(parts[:1], prior=layered)
-    merged.merge(taught(parts[1:], prior=layered))
-    assert_same(merged.memory(), whole)
-    more = taught([everything, parts[0]], prior=layered)
-    more.remove(more.lesson(parts[0]))
-    assert_same(more.memory(), whole)
-    torch_too = taught([everything], replace(TASK, device="cpu:0"), prior=layered)
-    assert_same(torch_too.memory(), whole)
-    again = taught([], prior=layered)
-    again.restore(whole)
-    assert np.array_equal(again.posterior(everything.X), taught(parts, prior=layered).posterior(everything.X))
-
-
-def test_sums_of_other_layers_are_refused(prior: Prior, layered: Prior, everything: Phase) -> None:
-    three, two = (taught([everything], prior=layered, layers=n) for n in (3, 2))
-    for other in (two, taught([everything], prior=prior)):
-        with pytest.raises(TytoError, match="behind another prior"):
-            other.restore(three.memory())
-        with pytest.raises(TytoError, match="differ in their prior"):
-            other.merge(three)
-    with pytest.raises(TytoError, match="layers must be at least 1, got 0"):
-        Tyto(TASK, layers=0)
-
-
 def test_it_learns(everything: Phase) -> None:
     options: dict[str, Any] = {"n_features": 400, "answers": "anywhere", "alpha": 0.05, "prior_frames": 0.0}
     one = np.isnan(everything.azimuth[:, 1])

@@ -75,8 +75,7 @@ class Prior:
     """A prior of an array.
 
     weights: of the network, int16. steps: what one step of each is worth, a power of two.
-    about: how it was made. constants: mean and spread of the logits in simulations, of as many of its layers
-    as learners may hear; calibration.
+    about: how it was made. constants: mean and spread of the logits in simulations; calibration.
     frames: some simulated frames, as rounded logits and sound, so that a learner that is taught one direction
     still knows what the prior says of the others: `simulated_frames`.
     """
@@ -108,15 +107,13 @@ class Prior:
                 "the weights of this prior are too large to compute with exactly: it was altered"
             )
         _check_constants(self.constants)
-        if self.n_layers > self.n_blocks:
-            raise PriorError("the constants of this prior are of more layers than it has: it was altered")
         if not isinstance(self.about, dict):
             raise PriorError("what this prior says about itself is damaged or was altered")
         if self.frames:
             n = len(self.frames.get("logits", ()))
             kept = {name: (values.dtype.str, *values.shape) for name, values in self.frames.items()}
-            n_sound, n_logits = len(self.gcc.pairs) * self.gcc.n_lags, self.n_layers * N_DIRECTIONS
-            expected = {"logits": ("|i1", n, n_logits), "sound": ("|i1", n, n_sound)}
+            n_sound = len(self.gcc.pairs) * self.gcc.n_lags
+            expected = {"logits": ("|i1", n, N_DIRECTIONS), "sound": ("|i1", n, n_sound)}
             if kept != expected:
                 raise PriorError("the simulated frames of this prior do not fit it: it is damaged")
 
@@ -129,11 +126,6 @@ class Prior:
     def n_blocks(self) -> int:
         """How deep the network is."""
         return count_blocks(self.weights)
-
-    @property
-    def n_layers(self) -> int:
-        """After how many of its blocks, from the last one back, its logits are of use to a learner."""
-        return len(self.constants.get("logit_mean", [0.0] * N_DIRECTIONS)) // N_DIRECTIONS
 
     @property
     def n_directions(self) -> int:
@@ -166,29 +158,24 @@ class Prior:
             self._places[place] = {k: torch.tensor(v, device=place) for k, v in self._places["numpy"].items()}
         return self._places[place]
 
-    def logits(self, X: Array, layers: int = 1) -> Array:
-        """Logits (n_frames, 360) on a grid of 1/1024, float32, of GCC-PHAT X (n_frames, n_features).
-
-        layers: beside them, those that it would give without its last blocks: (n_frames, layers x 360).
-        """
+    def logits(self, X: Array) -> Array:
+        """Logits (n_frames, 360) on a grid of 1/1024, float32, of GCC-PHAT X (n_frames, n_features)."""
         X = self._flat(X)
         here, n = self._beside(X), len(X)
         if isinstance(X, np.ndarray):
             with _threads().limit(limits=1, user_api="blas"):
-                parts = [forward(X[i : i + BLOCK], here, layers) for i in range(0, n, BLOCK)]
-            return np.concatenate(parts) if parts else np.empty((0, layers * N_DIRECTIONS), np.float32)
+                parts = [forward(X[i : i + BLOCK], here) for i in range(0, n, BLOCK)]
+            return np.concatenate(parts) if parts else np.empty((0, N_DIRECTIONS), np.float32)
         import torch
 
         if not n:
-            return X.new_empty(0, layers * N_DIRECTIONS)
-        return torch.cat([forward(part, here, layers) for part in torch.split(X, GPU_BLOCK)])
+            return X.new_empty(0, N_DIRECTIONS)
+        return torch.cat([forward(part, here) for part in torch.split(X, GPU_BLOCK)])
 
     def standardised(self, logits: Array) -> Array:
-        """Logits (n_frames, layers x 360) less their mean in simulations, over their spread there."""
-        mean, spread = (
-            self._beside(logits)[name][: logits.shape[1]] for name in ("logit_mean", "logit_spread")
-        )
-        return (logits - mean) / spread
+        """Logits less their mean in simulations, over their spread there."""
+        here = self._beside(logits)
+        return (logits - here["logit_mean"]) / here["logit_spread"]
 
     def sound(self, X: Array) -> Array:
         """GCC-PHAT over all bands, each frame scaled to mean 0 and variance 1: the same bits everywhere.
@@ -223,15 +210,14 @@ class Prior:
 
     def with_frames(self, X: NDArray[np.float32]) -> Prior:
         """The prior with simulated frames (n_frames, n_features) to keep."""
-        logits = self.logits(X, self.n_layers)
         kept = {
-            "logits": np.rint(logits * FRAME_GRID["logits"]).clip(-127, 127).astype(np.int8),
+            "logits": np.rint(self.logits(X) * FRAME_GRID["logits"]).clip(-127, 127).astype(np.int8),
             "sound": np.rint(self.sound(X) * FRAME_GRID["sound"]).clip(-127, 127).astype(np.int8),
         }
         return replace(self, frames=kept)
 
     def simulated_frames(self) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Logits (n, n_layers x 360) and sound (n, n_pairs x n_lags) of the frames it keeps."""
+        """Logits (n, 360) and sound (n, n_pairs x n_lags) of the frames it keeps."""
         if not self.frames:
             raise PriorError(f"this prior of {self.array.name} keeps no simulated frames")
         logits, sound = (self.frames[name] / step for name, step in FRAME_GRID.items())
@@ -396,14 +382,14 @@ def _check_constants(constants: Any) -> None:
     damaged = PriorError("the constants of this prior are damaged or were altered")
     if not isinstance(constants, dict):
         raise damaged
-    names = ("logit_mean", "logit_spread")
-    try:
-        mean, spread = (np.array(constants.get(name, [1.0] * N_DIRECTIONS), np.float64) for name in names)
-    except (TypeError, ValueError):
-        raise damaged from None
-    fit = mean.ndim == 1 and mean.shape == spread.shape and len(mean) and len(mean) % N_DIRECTIONS == 0
-    if not fit or not np.isfinite([mean, spread]).all() or not (spread > 0).all():
-        raise damaged
+    for name in ("logit_mean", "logit_spread"):
+        try:
+            values = np.array(constants.get(name, [1.0] * N_DIRECTIONS), np.float64)
+        except (TypeError, ValueError):
+            raise damaged from None
+        wrong = values.shape != (N_DIRECTIONS,) or not np.isfinite(values).all()
+        if wrong or (name == "logit_spread" and not (values > 0).all()):
+            raise damaged
     blends, counting = constants.get("blends", {}), constants.get("counting", [])
     if not isinstance(blends, dict) or not isinstance(counting, list) or len(counting) not in (0, 2):
         raise damaged

@@ -100,11 +100,8 @@ def is_exact(weights: Mapping[str, NDArray[np.int16]], steps: Mapping[str, float
     return True
 
 
-def forward(X: Array, w: Weights, layers: int = 1) -> Array:
-    """Logits (n_frames, layers x 360) on the grid, float32, of GCC-PHAT X (n_frames, n_features).
-
-    First those of the network, then those that it would give without its last block, without two, and so on.
-    """
+def forward(X: Array, w: Weights) -> Array:
+    """Logits (n_frames, 360) on the grid, float32, of GCC-PHAT X (n_frames, n_features)."""
     numpy, n = isinstance(X, np.ndarray), len(X)
     n_maps, _, n_lags = w["steer"].shape
     looks = X.reshape(n, -1, n_maps, n_lags)
@@ -125,9 +122,7 @@ def forward(X: Array, w: Weights, layers: int = 1) -> Array:
         start += len(rows)
     _settle(Z, 0.0)
     inner = _empty(X, (CELLS, n, width))
-    n_blocks = count_blocks(w)
-    found: list[Array] = []
-    for k in range(n_blocks):
+    for k in range(count_blocks(w)):
         dilation = DILATIONS[k % len(DILATIONS)]
         reach = max(TAPS) * dilation
         ring[EDGE - reach : EDGE] = Z[-reach:]
@@ -141,14 +136,9 @@ def forward(X: Array, w: Weights, layers: int = 1) -> Array:
         _add_product(Z, _settled(inner, 0.0), w[f"mix{k}"])
         Z += w[f"bias{k}"]
         _settle(Z, -LARGEST)
-        if k >= n_blocks - layers:
-            logits = _on_grid(Z.clip(0.0, LARGEST) @ w["leave"] + w["level"][:, None])
-            found.insert(0, logits.swapaxes(0, 1).reshape(n, CELLS * UNFOLD))
-    if numpy:
-        return np.concatenate(found, axis=1, dtype=np.float32, casting="same_kind")
-    import torch
-
-    return torch.cat(found, dim=1).float()
+    logits = _on_grid(Z.clip(0.0, LARGEST) @ w["leave"] + w["level"][:, None])
+    by_frame = logits.swapaxes(0, 1).reshape(n, CELLS * UNFOLD)
+    return by_frame.astype(np.float32) if numpy else by_frame.float()
 
 
 def shifts(block: int) -> list[int]:

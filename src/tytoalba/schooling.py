@@ -39,9 +39,7 @@ RECIPE = Recipe(epochs=10, lr=2e-3, weight_decay=1e-6, batch=512)
 FURTHER = replace(RECIPE, lr=5e-4)
 """To go on from a prior: as large steps as at first would undo it."""
 N_KEPT = 3000
-"""Simulated frames that a prior keeps: four megabytes for four microphones at 48 kHz."""
-LAYERS = 3
-"""Learners hear a prior's logits as they are after so many of its blocks, from the last one back."""
+"""Simulated frames that a prior keeps: two megabytes for four microphones at 48 kHz."""
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
 """How much of SRP-PHAT's map may be added to the prior's scores; the first of the best on held-out scenes."""
 MARGINS = (1.0, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.0)
@@ -152,9 +150,9 @@ def school(
     history = train(network, loss, n_frames, recipe, seed=seed, on_epoch=next_epoch)
     prior = Prior.quantised(array, gcc, network.folded())
     some = torch.cat([frames for frames, _ in mixer.frames(N_KEPT)]).cpu().numpy()
-    logits = prior.logits(some, min(LAYERS, prior.n_blocks))
+    logits = prior.logits(some)
     return replace(
-        prior,
+        prior.with_frames(some),
         about={
             "n_frames": n_frames * -(-recipe.epochs // EPOCHS_A_MIX),
             "recipe": {**recipe.__dict__, "sigma": sigma, "seed": seed},
@@ -165,7 +163,7 @@ def school(
             "logit_mean": _rounded(logits.mean(axis=0)),
             "logit_spread": _rounded(np.maximum(logits.std(axis=0), 0.1)),
         },
-    ).with_frames(some)
+    )
 
 
 def _compiled(network: Network, X: Tensor) -> None:

@@ -219,7 +219,7 @@ class State:
             array = fitting(MicArray.from_toml(told["array"], what), prior, n_features)
             learner = _learner(prior, options)
             memory = _unpacked(arrays, n_features) | {"counts": arrays["counts"]}
-            memory |= {"seed": np.array(options["seed"]), "prior": learner.inputs.digest}
+            memory |= {"seed": np.array(options["seed"]), "prior": prior.digest}
             learner.restore(memory)
             learner.check()
             lessons = {**told["lessons"]}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
 from tytoalba.expansion import FourierFeatures, RandomFourier
@@ -30,7 +28,6 @@ class Inputs:
     prior: its logits (360, standardised with constants from simulations) stand beside the GCC-PHAT over all
     bands, scaled frame by frame and weighted by `sound`; without a prior the features alone, scaled.
     bandwidth: of the Gaussian kernel, in units of sqrt(n_inputs). expansion: a name in EXPANSIONS.
-    layers: of how many of the prior's layers, at most; None: of all that it has constants for.
     """
 
     task: Task
@@ -40,31 +37,15 @@ class Inputs:
     sound: float
     expansion: str
     seed: int
-    layers: int | None = None
     features: FourierFeatures = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         n = self.task.n_inputs
         if self.prior:
             n_sound = len(self.prior.gcc.pairs) * self.prior.gcc.n_lags
-            n = self.n_layers * self.task.n_directions + (n_sound if self.sound else 0)
+            n = self.task.n_directions + (n_sound if self.sound else 0)
         width = self.bandwidth * float(np.sqrt(n))
         object.__setattr__(self, "features", EXPANSIONS[self.expansion](n, self.n_features, width, self.seed))
-
-    @property
-    def n_layers(self) -> int:
-        """Layers of the prior that are heard."""
-        known = self.prior.n_layers if self.prior else 0
-        return known if self.layers is None else min(self.layers, known)
-
-    @property
-    def digest(self) -> NDArray[np.uint8]:
-        """Of the prior, and of how many of its layers are heard: behind another, sums mean others."""
-        assert self.prior
-        if self.n_layers == 1:
-            return self.prior.digest.copy()
-        heard = sha256(self.prior.digest.tobytes() + bytes([self.n_layers]))
-        return np.frombuffer(heard.digest(), np.uint8)
 
     def codes(self, x: Any) -> tuple[Any, Any]:
         """H (n_frames, n_features) of features x (n_frames, n_inputs), and the prior's scores, or None."""
@@ -72,14 +53,13 @@ class Inputs:
             if isinstance(x, np.ndarray):
                 return self.features.codes(self.task.scale(x)), None
             return self.features.codes(x.new_tensor(self.task.scale(x.cpu().numpy()))), None
-        logits = self.prior.logits(x, self.n_layers)
-        sound = self.prior.sound(x) if self.sound else None
-        return self.expand(logits, sound), scores(logits[:, : self.task.n_directions])
+        logits = self.prior.logits(x)
+        return self.expand(logits, self.prior.sound(x) if self.sound else None), scores(logits)
 
     def expand(self, logits: Any, sound: Any) -> Any:
-        """H of what the prior's layers say (n_frames, n_layers x 360 or more) and of the scaled sound."""
+        """H of what the prior says (n_frames, 360) and of the scaled sound."""
         assert self.prior
-        Z = self.prior.standardised(logits[:, : self.n_layers * self.task.n_directions])
+        Z = self.prior.standardised(logits)
         return self.features.codes(joined([Z, sound * self.sound]) if self.sound else Z)
 
 

@@ -86,8 +86,7 @@ class Tyto(Method):
     prior: "auto" takes the one that comes with the array, if there is one for these features; "none"; or a
     file. prior_frames: the prior's word at a direction counts as much as that many frames taught within
     5 degrees of it: w = prior_frames / (prior_frames + n).
-    layers: of how many of the prior's layers logits are heard, from the last one back, where it has constants
-    for them; None: of all of these. sound: weight of the GCC-PHAT beside them.
+    sound: weight of the GCC-PHAT beside the prior's logits.
     answers: directions that may be found: "taught" ones, as class-incremental learning has it, or "anywhere".
     expansion: "random", "orthogonal" or "structured". balance: strength of the correction of scores for
     directions that were taught more often than others. cap: largest integer weight of frames from rarer
@@ -111,7 +110,6 @@ class Tyto(Method):
         sigma: float = 8.0,
         prior: str | Prior = "auto",
         prior_frames: float = 1000.0,
-        layers: int | None = None,
         sound: float = 1.0,
         answers: Literal["taught", "anywhere"] = "taught",
         expansion: str = "random",
@@ -133,8 +131,6 @@ class Tyto(Method):
                 f"prior_frames, sound and simulated must be at least 0, cap and views at least 1, "
                 f"got {prior_frames}, {sound}, {simulated}, {cap} and {views}"
             )
-        if layers is not None and layers < 1:
-            raise TytoError(f"layers must be at least 1, got {layers}")
         if sides not in ("all", "one"):
             raise TytoError(f"sides must be 'all' or 'one', got {sides!r}")
         if not 0 < sigma < np.inf:
@@ -148,7 +144,7 @@ class Tyto(Method):
         self._views, self.sides = views_of(task)[:views], sides
         self.prior = fitting_prior(task, prior)
         self.prior_frames = prior_frames if self.prior else 0.0
-        self.inputs = Inputs(task, self.prior, n_features, bandwidth, sound, expansion, task.seed, layers)
+        self.inputs = Inputs(task, self.prior, n_features, bandwidth, sound, expansion, task.seed)
         device = None if task.device == "cpu" else task.device  # on a CPU numpy will do: no need for torch
         n_outputs = task.n_directions * (2 if self.prior_frames else 1)
         ridge = (START if isinstance(alpha, str) else alpha) * n_features / 2
@@ -304,12 +300,12 @@ class Tyto(Method):
         """The sums, how often each direction was taught, seed of the random features, digest of the prior."""
         kept: Memory = {"counts": self._counts.copy(), "seed": np.array(self.inputs.seed, np.int64)}
         if self.prior:
-            kept["prior"] = self.inputs.digest
+            kept["prior"] = self.prior.digest.copy()
         return self._head.memory() | kept | (listed(self._held, "held.") if self._held else {})
 
     def restore(self, memory: Memory) -> None:
         """Take over the sums and the random features they belong to."""
-        if self.prior and not np.array_equal(memory.get("prior", ()), self.inputs.digest):
+        if self.prior and not np.array_equal(memory.get("prior", ()), self.prior.digest):
             raise TytoError(
                 "this memory was learned behind another prior, or behind none: its sums mean others"
             )
@@ -345,7 +341,7 @@ class Tyto(Method):
         if self._from_simulation is None:
             logits, sound = (self._beside(values) for values in self.prior.simulated_frames())
             head = AnalyticHead(self.n_features, self._head.n_outputs, exact=True, device=self._head.device)
-            B = quantize_labels(scores(logits[:, : self.task.n_directions]))
+            B = quantize_labels(scores(logits))
             Y = joined([B, B]) if self.prior_frames else B  # the prior's word shall stay as it is
             head.learn(self.inputs.expand(logits, sound), Y, times=self.simulated)
             self._from_simulation = head
