@@ -187,7 +187,8 @@ def test_altered_models_and_signatures_are_refused(tyto: Tyto, folder: Path) -> 
     for name in ("m.model", "m.model.sig", "s.age", "s.age.ledger", "k.tyto.ledger"):
         whole = (folder / name).read_bytes()
         model = name.removesuffix(".sig").removesuffix(".ledger")
-        for broken in (whole[: len(whole) // 2], whole[:-30] + b"?" + whole[-29:]):
+        flipped = bytes([whole[-30] ^ 1])
+        for broken in (whole[: len(whole) // 2], whole[:-30] + flipped + whole[-29:]):
             (folder / name).write_bytes(broken)
             assert tyto("locate", "a.wav", "-M", model, "--json").error
         (folder / name).write_bytes(whole)
