@@ -371,9 +371,19 @@ def test_refused_and_unchanged(owl: Localizer, attempt: Callable[[Localizer], An
     assert owl.n_frames == 9
 
 
+@pytest.mark.parametrize("n_sources", [1, 2, "auto"])
+def test_a_line_of_microphones_answers_on_the_side_that_it_faces(n_sources: Any) -> None:
+    line = load_array("linear-4").rotated(40.0)
+    found = list(Localizer.new(line, n_features=20).locate(plane_wave(line, 160.0, 0.5), n_sources=n_sources))
+    assert found
+    for frame in found:
+        assert distance(frame.azimuth[0], 100.0) <= 5  # the image of 160 at the line from 130 to 310
+        assert max(distance(azimuth, 40.0) for azimuth in frame.azimuth) <= 90
+
+
 def test_what_cannot_be_made_is_refused() -> None:
-    with pytest.raises(TytoError, match=r"linear-4 has no prior to start from; `tyto prior linear-4`"):
-        Localizer.new("linear-4")
+    with pytest.raises(TytoError, match=r"mine has no prior to start from; `tyto prior mine`"):
+        Localizer.new(replace(ARRAY, name="mine", sample_rate=44100))
     with pytest.raises(TytoError, match="no array called 'ear'"):
         Localizer.new("ear")
     with pytest.raises(TytoError, match="no option called 'feathers'"):

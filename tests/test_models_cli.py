@@ -61,6 +61,7 @@ def stage(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(made, folder, dirs_exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         settle(patch, folder)
+        Path("mine.toml").write_text(replace(load_array(ARRAY), name="mine", sample_rate=44100).to_toml())
         write_audio("mono.wav", wave(77.0, 0.5)[0], 16000)
         write_audio("silent.wav", wave(77.0, 0.5) * 1e-4, 16000)
         custody.create("other.tyto", Localizer.new(ARRAY, n_features=40, seed=2))
@@ -354,7 +355,7 @@ def test_a_model_of_what_was_never_taught_is_released(tyto: Tyto) -> None:
             "k.tyto is there already and stays as it is; choose another name",
         ),
         ("new n.tyto --array violin", "violin"),
-        ("new n.tyto --array linear-4", "has no prior to start from; `tyto prior linear-4` makes one"),
+        ("new n.tyto --array mine.toml", "has no prior to start from; `tyto prior mine` makes one"),
         ("new n.tyto --features 0", "n_features must be from 1"),
         ("new n.tyto --like k.tyto --seed 3", "leave out --array, --features and --seed"),
         ("new n.tyto --like k.tyto --array pepper", "leave out --array, --features and --seed"),

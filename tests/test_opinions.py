@@ -156,6 +156,8 @@ def test_maps_of_lists_and_of_single_precision_are_added() -> None:
     maps = scores_of(3).astype(np.float32)
     assert both.mixed(maps, maps).dtype == np.float32
     np.testing.assert_array_equal(Blend(RISING, RISING).mixed(maps, maps), maps)
+    ruled_out = np.where(np.arange(maps.shape[1]) < 3, -np.inf, maps)
+    np.testing.assert_array_equal(Blend(RISING, RISING).mixed(ruled_out, ruled_out), ruled_out)
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 100.1, NAN, math.inf, "1", None, [0.5]])

@@ -93,7 +93,7 @@ def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None
     path, results = tmp_path / "new" / "usb.safetensors", tmp_path / "judged" / "usb.json"
     ran = tyto("prior", "respeaker-usb-4", *TINY, "-o", path, "--results", results, "--json")
     assert ran.code == 0, ran.err
-    assert asked == [40, 40, 120]
+    assert asked == [40, 100, 300]
     (line,) = ran.out.splitlines()
     told = json.loads(line)
     assert json.loads(results.read_text()) == told
@@ -140,7 +140,7 @@ def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: 
         return Prior.load(path)
 
     first, again = made("1", "--cache", str(cache)), made("2", "--cache", str(cache))
-    assert asked == [40, 40, 120]
+    assert asked == [40, 100, 300]
     assert len(list(cache.iterdir())) == 3
     assert np.array_equal(first.digest, again.digest)
     further = made("further", "--cache", str(cache), "--start", str(tmp_path / "1"), "--width", "9")
@@ -151,7 +151,7 @@ def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: 
     assert slowly.about["recipe"]["lr"] == 1e-9
     assert not np.array_equal(first.digest, slowly.digest)
     other = made("3", "--cache", str(cache), "--seed", "1")  # other scenes
-    assert asked[3:] == [40, 40, 120]
+    assert asked[3:] == [40, 100, 300]
     assert not np.array_equal(first.digest, other.digest)
     calm = made("4", "--cache", str(cache), "--calm", "1")  # other rooms, to learn from only
     assert asked[6:] == [40]
@@ -181,6 +181,20 @@ def test_a_prior_of_ones_own_array_is_found_and_judged(tyto: Tyto, tmp_path: Pat
         assert f"{told['judged'][name][1]['acc']:.1f} / {told['judged'][name][1]['mae']:.1f}" in rows[0]
 
 
+@pytest.mark.usefixtures("asked")
+def test_a_prior_of_another_array_is_a_beginning(tyto: Tyto, mine: Path) -> None:
+    ran = tyto("prior", mine, *TINY, "--start", "respeaker-usb-4", "--epochs", "0", "--json")
+    assert ran.code == 0, ran.err
+    found, usb = find_prior(MINE), Prior.load(shipped_priors()["respeaker-usb-4"])
+    assert found is not None
+    assert found.about["start"] == {"array": "respeaker-usb-4", **usb.about}
+    moved = usb.moved(MINE).shape()
+    for name, weights in found.shape().items():
+        np.testing.assert_allclose(weights, moved[name], atol=0.01)
+    assert found.blend(1).margin >= 0
+    check_judged(json.loads(ran.out)["judged"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -188,11 +202,12 @@ def test_a_prior_of_ones_own_array_is_found_and_judged(tyto: Tyto, tmp_path: Pat
         (("pepper", "--families", "hybrid,cave"), "no acoustics called 'cave'; known: "),
         (("pepper", "--families", "hybrid,anechoic", "--scenes", "19"), "--scenes must be at least 20"),
         (("pepper", "--scenes", "49"), "--scenes must be at least 50"),
-        (("pepper", "--width", "0"), "--width, --blocks and --epochs at least 1"),
-        (("pepper", "--blocks", "0"), "--width, --blocks and --epochs at least 1"),
+        (("pepper", "--width", "0"), "--width and --blocks at least 1"),
+        (("pepper", "--blocks", "0"), "--width and --blocks at least 1"),
         (("pepper", "--frames", "0"), "--frames, --width"),
-        (("pepper", "--epochs", "0"), "--epochs at least 1"),
-        (("pepper", "--seed", "-1"), "--seed and --processes not negative"),
+        (("pepper", "--epochs", "0"), "--epochs 0 learns nothing: that needs --start"),
+        (("pepper", "--epochs", "-1"), "--epochs, --seed and --processes not negative"),
+        (("pepper", "--seed", "-1"), "--epochs, --seed and --processes not negative"),
         (("pepper", "-j", "-2"), "--seed and --processes not negative"),
         (("pepper", "--rate", "0"), "--rate must be a positive number, got 0"),
         (("pepper", "--rate", "nan"), "--rate must be a positive number, got nan"),
@@ -230,7 +245,7 @@ class SimulatedError(Exception):
         (("--cache", "a-file"), "a-file is a file, not a folder"),
         (("--start", "nothing.safetensors"), "no such file: nothing.safetensors"),
         (("--start", "a-file"), "a-file is damaged or no prior"),
-        (("--start", str(shipped_priors()["pepper"])), "is a prior of pepper, whose microphones are not"),
+        (("--start", "violin"), "no such file: violin"),
         (("--start", str(shipped_priors()["respeaker-usb-4"]), "--leave-one-out"), "--start knows all"),
     ],
 )

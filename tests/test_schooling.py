@@ -37,6 +37,7 @@ from tytoalba.schooling import (
     school,
     simulate,
 )
+from tytoalba.shelf import shipped_priors
 from tytoalba.symmetry import symmetries
 from tytoalba.training import Recipe
 
@@ -229,6 +230,13 @@ def test_every_second_epoch_has_frames_of_its_own(lessons: FeatureSet, epochs: i
     assert made.about["n_frames"] == 50 * mixed * (epochs > 0)
 
 
+def test_large_arrays_keep_fewer_frames(lessons: FeatureSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schooling, "KEPT_BYTES", 10_000)
+    kept = school(Told(lessons), 50, width=4, recipe=Recipe(epochs=0)).frames
+    assert 9_000 <= sum(values.nbytes for values in kept.values()) <= 10_000
+    assert len(kept["logits"]) == len(kept["sound"])
+
+
 def test_a_prior_goes_on_where_another_stopped(lessons: FeatureSet, prior: Prior) -> None:
     same = taught(lessons, start=prior, width=9, recipe=Recipe(epochs=0))
     assert same.width == prior.width
@@ -393,6 +401,24 @@ def test_too_few_frames_do_not_calibrate(lessons: FeatureSet, prior: Prior, n_so
     rows = np.sort(np.concatenate([few, np.flatnonzero(lessons.n_sources == 3 - n_sources)]))
     with pytest.raises(DataError, match=rf"only 19 frames with {n_sources} sources.*more scenes"):
         calibrated(prior, lessons.select(rows))
+
+
+def test_a_line_of_microphones_is_judged_by_what_it_can_tell() -> None:
+    """In front or behind sounds the same there: both count as found, and no image as a second source."""
+    line = load_array("linear-4")
+    scenes = ShortScenes(line, VOICES, ("anechoic",), "test", 1)
+    frames = scene_features(scenes, range(30), prior_gcc(line))
+    moved = Prior.load(shipped_priors()["respeaker-usb-4"]).moved(line)
+    rows = {(row.who, row.n_sources): row.acc for row in judge(calibrated(moved, frames), frames)}
+    one = frames.n_sources == 1
+    true = np.nanmax(frames.azimuth[one], axis=1)
+    strict = 100 * float((distance(decode(moved.maps(frames.flat[one])), true) <= 5).mean())
+    assert rows["srp", 1] > 1.3 * strict
+    assert rows["prior", 1] > 1.3 * strict
+    images = distance(decode_two(moved.maps(frames.flat)) @ [1, 1], 180.0) <= 2  # a and 180 - a
+    assert images.mean() > 0.3
+    once = decode_two(line.heard_once(moved.maps(frames.flat)))
+    assert distance(once, 0.0).max() <= 90
 
 
 def test_judgements_count_what_they_judge(lessons: FeatureSet, prior: Prior) -> None:

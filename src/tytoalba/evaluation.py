@@ -14,7 +14,7 @@ from tytoalba.continual import Interval, bootstrap
 from tytoalba.data.recording import Recording
 from tytoalba.errors import DataError
 from tytoalba.gcc import SPEECH_BAND, Band
-from tytoalba.locating import METHODS, heard_once
+from tytoalba.locating import METHODS
 from tytoalba.metrics import TOLERANCE, accuracies, front_back_confusion, match
 from tytoalba.parallel import parallel_map
 
@@ -114,6 +114,6 @@ def _outcomes(method: str, band: Band, recording: Recording) -> dict[int, tuple[
             continue
         mapper = METHODS[method](recording.array, recording.frame_length, band, n)
         reference = np.sort(recording.azimuth[rows], axis=1)[:, :n]  # NaN sorts last
-        estimate = decoder(heard_once(mapper(frames[rows]), recording.array)).reshape(-1, n)
+        estimate = decoder(recording.array.heard_once(mapper(frames[rows]))).reshape(-1, n)
         found[n] = recording.array.fold(reference), recording.array.fold(estimate)
     return found

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tytoalba.angles import distance, signed_difference, wrap
+from tytoalba.angles import Float, distance, grid, signed_difference, wrap
 from tytoalba.errors import ArrayError
 
 SPEED_OF_SOUND = 343.0
@@ -167,6 +167,16 @@ class MicArray:
         ahead = distance(direct, self.yaw) - distance(mirrored, self.yaw)
         left = signed_difference(direct, self.yaw) >= 0
         return np.where((ahead < -1e-9) | ((np.abs(ahead) <= 1e-9) & left), direct, mirrored)
+
+    def heard_once(self, maps: Float) -> Float:
+        """Maps (n_frames, n_directions) of an array on a line without their mirror images, which are -inf.
+
+        Otherwise the second peak of one source would be its own image. Other arrays' stay as they are.
+        """
+        if self.mirror_axis is None:
+            return maps
+        directions = grid(maps.shape[1])
+        return np.where(distance(self.fold(directions), directions) > 1e-6, -np.inf, maps)
 
     def rotated(self, yaw: float) -> MicArray:
         """The same array mounted with its front at `yaw` degrees."""

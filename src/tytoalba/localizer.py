@@ -227,9 +227,10 @@ class Localizer:
 
     def _opinion(self, maps: Float, fallback: Float, n_sources: Sources) -> Opinion:
         prior = self.model.prior
+        once = prior.array.heard_once
         if n_sources == "auto":
-            return count_sources(maps, prior.counting(), max_sources=2, threshold=SOURCE)
-        return prior.blend(n_sources)(maps, fallback, n_sources)
+            return count_sources(once(maps), prior.counting(), max_sources=2, threshold=SOURCE)
+        return prior.blend(n_sources)(once(maps), once(fallback), n_sources)
 
     def _located(self, when: float, maps: NDArray[np.float32], opinion: Opinion | None) -> Located:
         if opinion is None:

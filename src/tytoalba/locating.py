@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import Float, decode_peaks, decode_threshold, distance, grid
+from tytoalba.angles import Float, decode_peaks, decode_threshold
 from tytoalba.audio import SILENCE_DB, rms, stream_frames
 from tytoalba.gcc import SPEECH_BAND, Band
 from tytoalba.geometry import MicArray
@@ -90,7 +90,7 @@ def locate_frames(
     for batch in batches:
         loud = 20 * np.log10(rms(batch, axis=(1, 2)) + 1e-12) >= silence_db
         for is_loud, (azimuth, confidence) in zip(
-            loud, _directions(heard_once(mapper(batch), array), n_sources, most), strict=True
+            loud, _directions(array.heard_once(mapper(batch)), n_sources, most), strict=True
         ):
             time = (number * hop + array.frame_length / 2) / array.sample_rate
             number += 1
@@ -99,18 +99,6 @@ def locate_frames(
                 continue
             height = np.round(confidence.astype(np.float64), 4)
             yield Located(time, tuple(azimuth.tolist()), tuple(height.tolist()))
-
-
-def heard_once(maps: Float, array: MicArray) -> Float:
-    """Maps (n_frames, n_directions) of an array on a line without their mirror images, which are -inf.
-
-    Otherwise the second peak of one source would be its own image.
-    """
-    if array.mirror_axis is None:
-        return maps
-    directions = grid(maps.shape[1])
-    image = distance(array.fold(directions), directions) > 1e-6
-    return np.where(image, -np.inf, maps)
 
 
 def _directions(maps: Float, n_sources: Sources, most: int) -> Iterator[tuple[Float, Float]]:

@@ -131,6 +131,8 @@ class Blend:
 
     def mixed(self, learned: ArrayLike, fallback: ArrayLike) -> Float:
         """The learned map with some of the other: what the calibration `learned` is of."""
+        if not self.weight:  # times -inf, which is ruled out, it would be no number
+            return np.asarray(learned)
         return np.asarray(learned) + self.weight * np.asarray(fallback)
 
     def to_dict(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from tytoalba.files import write_tensors
 from tytoalba.gcc import Band, GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.opinions import Blend
-from tytoalba.ring import GRID, MATRIX_GRID, Array, count_blocks, forward, is_exact, layout, steering
+from tytoalba.ring import GRID, MATRIX_GRID, UNFOLD, Array, count_blocks, forward, is_exact, layout, steering
 from tytoalba.srp import lag_matrix
 
 Shape = dict[str, NDArray[np.float64]]
@@ -94,6 +94,30 @@ class Prior:
         steps = {name: _step(values) for name, values in weights.items()}
         rounded = {name: np.rint(values / steps[name]).astype(np.int16) for name, values in weights.items()}
         return cls(array, gcc, rounded, steps, **more)
+
+    def moved(self, array: MicArray) -> Prior:
+        """The network for another array: a beginning, neither calibrated nor with simulated frames.
+
+        What a pair says of an azimuth means much the same in any array. So each pair of the new one gets the
+        mean weights of the old pairs, so many times that their sum is the same, and every place on the circle
+        the mean of all places.
+        """
+        gcc, weights = prior_gcc(array), self.shape()
+        sizes = [(len(g.band_list), len(g.pairs)) for g in (self.gcc, gcc)]
+        (n_bands, n_pairs), (n_new_bands, n_new_pairs) = sizes
+
+        def entry(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            bands = rows.reshape(n_bands, n_pairs, UNFOLD, -1).sum(axis=1, keepdims=True)[:n_new_bands]
+            missing = n_new_bands - len(bands)  # those above what the old array could hear
+            bands = np.pad(bands, ((0, missing), (0, 0), (0, 0), (0, 0))).repeat(n_new_pairs, axis=1)
+            return np.asarray(bands / n_new_pairs).reshape(-1, rows.shape[1])
+
+        n_whole = n_bands * n_pairs * UNFOLD
+        weights["hear"] = entry(weights["hear"])
+        weights["enter"] = np.concatenate([entry(weights["enter"][:n_whole]), weights["enter"][n_whole:]])
+        for name in ("place", "level"):
+            weights[name] = np.broadcast_to(weights[name].mean(axis=0), weights[name].shape)
+        return Prior.quantised(array, gcc, weights, about={"array": self.array.name, **self.about})
 
     def __post_init__(self) -> None:
         n_heard = self.weights["hear"].shape[-1] if self.gcc.n_windows and "hear" in self.weights else 0

@@ -38,8 +38,8 @@ EPOCHS_A_MIX = 2
 RECIPE = Recipe(epochs=10, lr=2e-3, weight_decay=1e-6, batch=512)
 FURTHER = replace(RECIPE, lr=5e-4)
 """To go on from a prior: as large steps as at first would undo it."""
-N_KEPT = 3000
-"""Simulated frames that a prior keeps: two megabytes for four microphones at 48 kHz."""
+N_KEPT, KEPT_BYTES = 3000, 2_000_000
+"""Simulated frames that a prior keeps, if they are not larger than this together."""
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
 """How much of SRP-PHAT's map may be added to the prior's scores; the first of the best on held-out scenes."""
 MARGINS = (1.0, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.0)
@@ -149,7 +149,8 @@ def school(
     loss = squared_loss(X, target, sides=sides)
     history = train(network, loss, n_frames, recipe, seed=seed, on_epoch=next_epoch)
     prior = Prior.quantised(array, gcc, network.folded())
-    some = torch.cat([frames for frames, _ in mixer.frames(N_KEPT)]).cpu().numpy()
+    n_kept = min(N_KEPT, KEPT_BYTES // (N_DIRECTIONS + len(gcc.pairs) * gcc.n_lags))
+    some = torch.cat([frames for frames, _ in mixer.frames(n_kept)]).cpu().numpy()
     logits = prior.logits(some)
     return replace(
         prior.with_frames(some),
@@ -182,33 +183,33 @@ def _compiled(network: Network, X: Tensor) -> None:
 def calibrated(prior: Prior, held: FeatureSet, device: str = "cpu") -> Prior:
     """The prior with calibrations, fitted on scenes and speakers that it has not learned from."""
     blends = {}
-    learned, fallback = _scores(prior, held.flat, device), prior.maps(held.flat)
+    learned, fallback, where = _heard(prior, held, device)
     for n in (1, 2):
         rows = held.n_sources == n
         if rows.sum() < 20:
             raise DataError(
                 f"only {rows.sum()} frames with {n} sources to calibrate on: simulate more scenes"
             )
-        true = _two_columns(held.azimuth[rows])[:, :n]
-        mixed = [learned[rows] + weight * fallback[rows] for weight in WEIGHTS]
+        true = where[rows, :n]
+        mixed = [learned[rows] + weight * fallback[rows] if weight else learned[rows] for weight in WEIGHTS]
         best = int(np.argmax([_hits(_found(maps, n), true) for maps in mixed]))
         trusted, second = (_calibration(maps, true) for maps in (mixed[best], fallback[rows]))
         tried = [Blend(trusted, second, margin, WEIGHTS[best]) for margin in MARGINS]
         hits = np.array([_hits(blend(learned[rows], fallback[rows], n).azimuth, true) for blend in tried])
         blends[str(n)] = tried[np.flatnonzero(hits >= hits.max() - LITTLE)[-1]].to_dict()
-    counting = [calibration.to_dict() for calibration in _counting(learned, held.azimuth)]
+    counting = [calibration.to_dict() for calibration in _counting(learned, where)]
     return replace(prior, constants=prior.constants | {"blends": blends, "counting": counting})
 
 
 def judge(prior: Prior, frames: FeatureSet, device: str = "cpu") -> list[Judgement]:
     """SRP-PHAT, the prior, and both blended by confidence, on frames of one and of two sources."""
     rows = []
-    learned, fallback = _scores(prior, frames.flat, device), prior.maps(frames.flat)
+    learned, fallback, where = _heard(prior, frames, device)
     for n in (1, 2):
         here = frames.n_sources == n
         if not here.any():
             continue
-        true = _two_columns(frames.azimuth[here])[:, :n]
+        true = where[here, :n]
         blended = prior.blend(n)(learned[here], fallback[here], n)
         answers: list[tuple[Who, Float, Float | None]] = [
             ("srp", _found(fallback[here], n), None),
@@ -283,6 +284,17 @@ def joined(sets: Sequence[FeatureSet]) -> FeatureSet:
     )
 
 
+def _heard(prior: Prior, frames: FeatureSet, device: str) -> tuple[Float, Float, Float]:
+    """Maps of the prior and of SRP-PHAT (n_frames, 360), and azimuths (n_frames, 2), NaN last.
+
+    What the array cannot tell from its mirror image counts as the same.
+    """
+    array = prior.array
+    learned, fallback = _scores(prior, frames.flat, device), prior.maps(frames.flat)
+    azimuth = _two_columns(array.fold(frames.azimuth))
+    return array.heard_once(learned), array.heard_once(fallback), azimuth
+
+
 def _scores(prior: Prior, X: NDArray[np.float32], device: str) -> NDArray[np.float32]:
     """The same to the bit on any device; a GPU is a hundred times faster."""
     if device == "cpu":
@@ -305,7 +317,7 @@ def _calibration(maps: Float, true: Float) -> Calibration:
 def _counting(maps: Float, true: Float) -> list[Calibration]:
     """How far the highest peak, and the next, can be trusted to be a source, however many there are."""
     found = candidates(maps, 2)
-    apart = distance(found[:, :, None], _two_columns(true)[:, None])  # (n_frames, peaks, sources)
+    apart = distance(found[:, :, None], true[:, None])  # (n_frames, peaks, sources)
     near = np.nan_to_num(apart, nan=np.inf) <= TOLERANCE
     near[:, 1] &= ~near[:, 0]  # a source is found once
     strength = evidence(maps, found)

@@ -93,7 +93,8 @@ class PriorMaps:
     def _blended(self, maps: NDArray[np.float32], fallback: NDArray[np.float32]) -> NDArray[np.float32]:
         n = min(self.n_sources, 2)
         blend = self._prior.blend(n)
-        learned = blend(maps, fallback, n).learned[:, None]
+        once = self._prior.array.heard_once
+        learned = blend(once(maps), once(fallback), n).learned[:, None]
         return np.where(learned, blend.mixed(maps, fallback) / (1 + blend.weight), fallback).astype(
             np.float32
         )

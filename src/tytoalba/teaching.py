@@ -82,12 +82,12 @@ def teach_everywhere(
     changes = []
     for number in range(n_homes):
         home = _home(array, gcc, voices, n_directions, seconds, np.random.default_rng([seed, number]))
-        before = _asked(make(), home)
+        before = _asked(make(), home, array)
         for k, azimuth in enumerate(home.azimuth):
             learner = make()
             X = home.lessons[k]
             learner.learn(Phase(X, np.full((len(X), 1), azimuth), np.array([round(azimuth) % 360])))
-            after = _asked(learner, home)
+            after = _asked(learner, home, array)
             rest = np.arange(n_directions) != k
             others = np.stack([home.azimuth[rest], before[rest], after[rest]], axis=1)
             changes.append(Change(number, float(azimuth), float(before[k]), float(after[k]), others))
@@ -119,10 +119,10 @@ def summary(changes: list[Change]) -> dict[str, Any]:
     }
 
 
-def _asked(learner: Tyto, home: _Home) -> NDArray[np.float64]:
-    """Accuracy in per cent at each direction of a home."""
-    found = [decode(learner.posterior(X)) for X in home.questions]
-    off = [distance(f, azimuth) for f, azimuth in zip(found, home.azimuth, strict=True)]
+def _asked(learner: Tyto, home: _Home, array: MicArray) -> NDArray[np.float64]:
+    """Accuracy in per cent at each direction of a home; what the array cannot tell apart is the same."""
+    found = [array.fold(decode(learner.posterior(X))) for X in home.questions]
+    off = [distance(f, azimuth) for f, azimuth in zip(found, array.fold(home.azimuth), strict=True)]
     return np.array([100 * float((d <= TOLERANCE).mean()) for d in off])
 
 

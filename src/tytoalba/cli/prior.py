@@ -38,8 +38,11 @@ def prior(
     blocks: Annotated[int, typer.Option(help="How deep the network is; with --start it may grow.")] = 4,
     epochs: Annotated[int, typer.Option(help="How often so many frames are learned from.")] = 8,
     start: Annotated[
-        Path | None,
-        typer.Option(help="Prior of the array to go on from, as wide; with another --seed in other rooms."),
+        str | None,
+        typer.Option(
+            help="Prior to go on from, as wide: a file, or an array whose prior comes with tyto. It may be "
+            "of other microphones; with --epochs 0 it is only calibrated for these."
+        ),
     ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Learning rate to begin with; else 0.002, with --start 0.0005.")
@@ -70,16 +73,19 @@ def prior(
 ) -> None:
     """Make the prior of an array: simulate, mix, train, calibrate, judge.
 
-    It takes minutes on a GPU; on a CPU take fewer --scenes and --frames and a smaller --width, such as 400,
-    10000 and 32. The learner `tyto` finds it from then on; pepper and all ReSpeakers have one already.
+    It takes minutes on a GPU. On a CPU take fewer --scenes and --frames, such as 400 and 10000, and --start
+    from the prior of another array, or a smaller --width, such as 32. The learner `tyto` finds it from then
+    on; arrays that come with tyto have one already.
 
     Examples:
 
       tyto prior my-array.toml
 
+      tyto prior my-array.toml --start respeaker-usb-4 --scenes 400 --frames 10000
+
       tyto prior pepper --scenes 4000 --frames 320000 --width 96 --epochs 84 --speech ~/speech
 
-      tyto prior pepper --start pepper.safetensors --seed 1 --frames 320000 --speech ~/speech
+      tyto prior pepper --start pepper --seed 1 --frames 320000 --speech ~/speech
     """
     from tytoalba.data.acoustics import FAMILIES
     from tytoalba.data.features import FeatureSet
@@ -99,24 +105,24 @@ def prior(
         simulate,
     )
     from tytoalba.schooling import leave_one_out as judge_recipe
-    from tytoalba.shelf import prior_folder, same_ears
+    from tytoalba.shelf import prior_folder, same_ears, shipped_priors
 
     mics = load_array(array)
     turns = tuple(families.replace(" ", "").split(",")) if families else TURNS
     if unknown := [name for name in turns if name not in FAMILIES]:
         raise TytoError(f"no acoustics called {unknown[0]!r}; known: {', '.join(FAMILIES)}")
-    if scenes < 10 * len(turns) or min(frames, width, blocks, epochs) < 1 or min(seed, processes) < 0:
+    if scenes < 10 * len(turns) or min(frames, width, blocks) < 1 or min(seed, processes, epochs) < 0:
         raise TytoError(
-            f"--scenes must be at least {10 * len(turns)}, --frames, --width, --blocks and --epochs at least "
-            "1, --seed and --processes not negative"
+            f"--scenes must be at least {10 * len(turns)}, --frames, --width and --blocks at least 1, "
+            "--epochs, --seed and --processes not negative"
         )
+    if not epochs and not start:
+        raise TytoError("--epochs 0 learns nothing: that needs --start")
     if rate is not None and not 0 < rate < math.inf:
         raise TytoError(f"--rate must be a positive number, got {rate:g}")
-    begun = Prior.load(start) if start else None
+    begun = Prior.load(shipped_priors().get(start, Path(start))) if start else None
     if begun and not same_ears(begun.array, mics):
-        raise TytoError(
-            f"{start} is a prior of {begun.array.name}, whose microphones are not those of {mics.name}"
-        )
+        begun = begun.moved(mics)
     if begun and leave_one_out:
         raise TytoError("--leave-one-out judges priors that start anew, --start knows all acoustics already")
     if leave_one_out and len(set(turns)) < 2:
@@ -143,7 +149,7 @@ def prior(
         "recipe": replace(recipe, epochs=epochs, lr=rate or recipe.lr),
         "seed": seed,
     }
-    few = max(40, min(400, scenes // 8))
+    few = max(100, min(400, scenes // 8))  # fewer calibrate badly
     simulated = partial(_simulated, mics, turns, processes, cache)
     lessons = simulated(Stems, gather_stems, "rooms to mix in", voices, scenes, "train", 3 * seed, calm)
     with progress_bar("epochs") as steps:
