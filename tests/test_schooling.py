@@ -242,6 +242,9 @@ def test_a_prior_goes_on_where_another_stopped(lessons: FeatureSet, prior: Prior
     assert same.width == prior.width
     assert same.about["start"] == prior.about
     assert np.abs(same.logits(lessons.flat) - prior.logits(lessons.flat)).max() < 0.02
+    few = Steered(steering_matrices(RESPEAKER, lessons.gcc), width=4, n_heard=3)  # as priors once had
+    older = taught(lessons, start=Prior.quantised(RESPEAKER, lessons.gcc, few.folded()))
+    assert (older.width, older.n_heard) == (4, 3)
     further = taught(lessons, start=prior, n_blocks=5)
     assert further.about["loss"] < prior.about["loss"]
     assert (prior.n_blocks, same.n_blocks, further.n_blocks) == (4, 4, 5)

@@ -120,7 +120,7 @@ class Prior:
         return Prior.quantised(array, gcc, weights, about={"array": self.array.name, **self.about})
 
     def __post_init__(self) -> None:
-        n_heard = self.weights["hear"].shape[-1] if self.gcc.n_windows and "hear" in self.weights else 0
+        n_heard = self.n_heard if self.gcc.n_windows else 0
         wanted = layout(len(self.gcc.band_list) * len(self.gcc.pairs), self.width, n_heard, self.n_blocks)
         found = {name: values.shape for name, values in self.weights.items()}
         fit = found == wanted and self.steps.keys() == wanted.keys()
@@ -145,6 +145,11 @@ class Prior:
     def width(self) -> int:
         """Channels of the network."""
         return int(self.weights["leave"].shape[0]) if "leave" in self.weights else 0
+
+    @property
+    def n_heard(self) -> int:
+        """Channels of its windows."""
+        return int(self.weights["hear"].shape[-1]) if "hear" in self.weights else 0
 
     @property
     def n_blocks(self) -> int:

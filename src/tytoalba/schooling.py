@@ -135,10 +135,11 @@ def school(
         if on_progress:
             on_progress(epoch, n_epochs)
 
+    n_heard = None
     if start:
-        width, n_blocks = start.width, max(n_blocks, start.n_blocks)
+        width, n_heard, n_blocks = start.width, start.n_heard, max(n_blocks, start.n_blocks)
     matrices = steering_matrices(array, gcc)
-    network = Steered(matrices, width=width, n_blocks=n_blocks, seed=seed, device=device)
+    network = Steered(matrices, width=width, n_blocks=n_blocks, n_heard=n_heard, seed=seed, device=device)
     sides = sides_of([(view, view.order(gcc)) for view in symmetries(array)], gcc.n_features, device)
     mix()
     if start:

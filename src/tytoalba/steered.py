@@ -30,8 +30,8 @@ EPSILON = 1e-5
 class Steered(Network):
     """Logits (n_frames, 360) of GCC-PHAT (n_frames, looks x pairs x lags) as `ring` describes it.
 
-    matrices: `steering_matrices` of the array, (n_maps, n_lags, 360) each. width: channels; of
-    windows half as many again, which costs less than wider blocks and gives more.
+    matrices: `steering_matrices` of the array, (n_maps, n_lags, 360) each. width: channels. n_heard: those of
+    windows; half as many again, if not told, which costs less than wider blocks and gives more.
     """
 
     matrix: Tensor
@@ -43,6 +43,7 @@ class Steered(Network):
         *,
         width: int = 64,
         n_blocks: int = 4,
+        n_heard: int | None = None,
         seed: int = 0,
         device: str | torch.device = "cpu",
     ) -> None:
@@ -58,7 +59,7 @@ class Steered(Network):
             return nn.Parameter(torch.empty(size).uniform_(-bound, bound, generator=initial))
 
         blocks = range(n_blocks)
-        n_heard = 3 * width // 2 if self.windows else 0
+        n_heard = (n_heard or 3 * width // 2) if self.windows else 0
         if self.windows:
             self.hear = weight(n_maps * UNFOLD, n_heard)
             self.hearing = BatchNorm(n_heard)
