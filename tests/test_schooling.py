@@ -230,6 +230,12 @@ def test_every_second_epoch_has_frames_of_its_own(lessons: FeatureSet, epochs: i
     assert made.about["n_frames"] == 50 * mixed * (epochs > 0)
 
 
+def test_no_more_is_mixed_than_is_learned_from(lessons: FeatureSet) -> None:
+    told = Told(lessons)
+    school(told, 500, width=4, recipe=Recipe(epochs=0, batch=40))
+    assert told.asked == [40, schooling.N_KEPT]
+
+
 def test_large_arrays_keep_fewer_frames(lessons: FeatureSet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schooling, "KEPT_BYTES", 10_000)
     kept = school(Told(lessons), 50, width=4, recipe=Recipe(epochs=0)).frames

@@ -95,6 +95,13 @@ def blend(learned: Opinion, fallback: Opinion, margin: float = 0.0) -> Blended:
     return Blended(azimuth, np.where(surer[:, None], learned.probability, fallback.probability), surer)
 
 
+def mixed_maps(learned: ArrayLike, fallback: ArrayLike, weight: float) -> Float:
+    """One map and so much of another; where both are ruled out, -inf, so is the sum, whatever the weight."""
+    if not weight:  # times -inf it would be no number
+        return np.asarray(learned)
+    return np.asarray(learned) + weight * np.asarray(fallback)
+
+
 @dataclass(frozen=True)
 class Blend:
     """Two calibrated methods as one: call it with the maps of both.
@@ -131,9 +138,7 @@ class Blend:
 
     def mixed(self, learned: ArrayLike, fallback: ArrayLike) -> Float:
         """The learned map with some of the other: what the calibration `learned` is of."""
-        if not self.weight:  # times -inf, which is ruled out, it would be no number
-            return np.asarray(learned)
-        return np.asarray(learned) + self.weight * np.asarray(fallback)
+        return mixed_maps(learned, fallback, self.weight)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers for JSON, which give back every bit."""

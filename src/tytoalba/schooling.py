@@ -20,7 +20,7 @@ from tytoalba.errors import DataError
 from tytoalba.gcc import GccPhat
 from tytoalba.geometry import MicArray
 from tytoalba.metrics import TOLERANCE, match
-from tytoalba.opinions import Blend, candidates
+from tytoalba.opinions import Blend, candidates, mixed_maps
 from tytoalba.prior import Prior, prior_gcc, scores, steering_matrices
 from tytoalba.symmetry import symmetries
 from tytoalba.training import Recipe
@@ -120,6 +120,8 @@ def school(
     from tytoalba.training import labels, sides_of, squared_loss, train
 
     array, gcc, device = mixer.array, mixer.gcc, mixer.device
+    if not recipe.epochs:
+        n_frames = min(n_frames, recipe.batch)  # enough to take over from: nothing is learned
     X = torch.empty(n_frames, gcc.n_features, device=device)
     target = torch.empty(n_frames, N_DIRECTIONS, device=device)
 
@@ -192,7 +194,7 @@ def calibrated(prior: Prior, held: FeatureSet, device: str = "cpu") -> Prior:
                 f"only {rows.sum()} frames with {n} sources to calibrate on: simulate more scenes"
             )
         true = where[rows, :n]
-        mixed = [learned[rows] + weight * fallback[rows] if weight else learned[rows] for weight in WEIGHTS]
+        mixed = [mixed_maps(learned[rows], fallback[rows], weight) for weight in WEIGHTS]
         best = int(np.argmax([_hits(_found(maps, n), true) for maps in mixed]))
         trusted, second = (_calibration(maps, true) for maps in (mixed[best], fallback[rows]))
         tried = [Blend(trusted, second, margin, WEIGHTS[best]) for margin in MARGINS]
