@@ -1,9 +1,7 @@
-"""Priors: the same bits everywhere, the network that they were made of, and files that are refused."""
+"""Priors: the same bits everywhere, the network that they were made of, and other microphones."""
 
 from __future__ import annotations
 
-import json
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,31 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from safetensors import safe_open
-from safetensors.numpy import load_file, save_file
 
-from networks import trained_like
-from tytoalba.angles import decode, distance, encode
-from tytoalba.calibration import Calibration
+from networks import MINE, heard_all_around, plane_waves, prior_of_mine, trained_like
+from tytoalba.angles import decode, distance
 from tytoalba.data.voice import SPEECH_RATE, SyntheticVoices, at_rate
-from tytoalba.errors import TytoError
 from tytoalba.gcc import GccPhat
-from tytoalba.geometry import MicArray, builtin_arrays, load_array
-from tytoalba.opinions import Blend
+from tytoalba.geometry import MicArray, load_array
 from tytoalba.prior import (
     FRAME_GRID,
     TOP,
     Prior,
     PriorError,
-    array_of,
     full_band,
     prior_gcc,
     scores,
     steering_matrices,
 )
-from tytoalba.products import gaussian_labels, quantize_labels
 from tytoalba.ring import GRID
-from tytoalba.shelf import PriorMaps, find_prior, prior_folder, same_ears, shipped_priors
+from tytoalba.shelf import shipped_priors
 from tytoalba.srp import SrpPhat
 from tytoalba.symmetry import symmetries
 
@@ -46,37 +37,18 @@ torch = pytest.importorskip("torch")
 from tytoalba.steered import Steered  # noqa: E402 - needs torch
 from tytoalba.training import squared_loss  # noqa: E402 - needs torch
 
-MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)
-"""Mounted as no array that a prior is shipped for."""
 GCC = prior_gcc(MINE)
 quick = settings(max_examples=25, deadline=None)
 
 
-def plane_waves(array: MicArray, azimuth: Any, noise: float = 0.0) -> NDArray[np.float64]:
-    """Frames (n_frames, n_mics, n_samples) of white plane waves, and noise of each microphone's own."""
-    rng = np.random.default_rng(3)
-    n = array.frame_length
-    hertz = np.fft.rfftfreq(n, 1 / array.sample_rate)
-    sound = np.fft.rfft(rng.standard_normal((len(azimuth), 1, n)), axis=-1)
-    delay = array.arrival_times(np.asarray(azimuth, float))[..., None]  # (F, M, 1)
-    heard = np.fft.irfft(sound * np.exp(-2j * np.pi * hertz * delay), n, axis=-1)
-    return np.asarray(heard + noise * rng.standard_normal(heard.shape))
-
-
 @pytest.fixture(scope="module", name="X")
 def heard() -> NDArray[np.float32]:
-    """Features of waves from all around, some hardly to be heard, and of silence."""
-    loud, faint = (plane_waves(MINE, np.arange(0, 360, 9.0), noise) for noise in (0.3, 5.0))
-    frames = np.concatenate([loud, faint, np.zeros_like(loud[:1])])
-    return np.asarray(GCC(frames), np.float32).reshape(len(frames), -1)
+    return heard_all_around()
 
 
 @pytest.fixture(scope="module")
-def prior(X: NDArray[np.float32]) -> Prior:
-    made = Prior.quantised(MINE, GCC, trained_like(MINE, GCC).folded(), about={"n_frames": 1})
-    logits = made.logits(X)
-    told = {"logit_mean": logits.mean(axis=0).tolist(), "logit_spread": (1.0 + logits.std(axis=0)).tolist()}
-    return replace(made.with_frames(X[:20]), constants=told)
+def prior() -> Prior:
+    return prior_of_mine()
 
 
 # ---- the network and its rounded weights
@@ -335,147 +307,10 @@ def test_bands_end_where_the_sample_rate_does() -> None:
     assert [high for _, high in prior_gcc(slow).band_list] == [1000.0, 2000.0, 4000.0]
 
 
-# ---- which array it is for
-
-
-@pytest.mark.parametrize(
-    ("changes", "same"),
-    [
-        ({}, True),
-        ({"name": "other", "description": "painted blue", "channels": (5, 4, 2, 0)}, True),
-        ({"yaw": 367.0}, True),
-        ({"yaw": 10.0}, False),
-        ({"sample_rate": 48000}, False),
-        ({"positions": MINE.positions[:3], "channels": ()}, False),
-        ({"positions": MINE.positions[::-1]}, False),
-        ({"positions": tuple((x + 1e-4, y, z) for x, y, z in MINE.positions)}, True),
-        ({"positions": tuple((x + 2e-3, y, z) for x, y, z in MINE.positions)}, False),
-    ],
-)
-def test_the_same_ears(changes: dict[str, Any], same: bool) -> None:
-    other = replace(MINE, **changes)
-    assert same_ears(MINE, other) is same
-    assert same_ears(other, MINE) is same
-
-
-def test_a_prior_of_ones_own_is_found(prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
-    assert prior_folder() == tmp_path / "priors"
-    assert find_prior(MINE) is None  # no such folder yet
-    prior_folder().mkdir()
-    assert find_prior(MINE) is None
-    prior.save(prior_folder() / "any-name.safetensors")
-    found = find_prior(replace(MINE, name="by another name"))
-    assert found is not None
-    assert found.array == MINE
-    assert find_prior(MINE) is found  # read once
-    assert find_prior(replace(MINE, yaw=9.0)) is None
-    replace(prior, about={"n_frames": 2}).save(prior_folder() / "any-name.safetensors")
-    changed = find_prior(MINE)
-    assert changed is not None
-    assert changed.about == {"n_frames": 2}
-
-
-def test_a_prior_of_ones_own_goes_before_a_shipped_one(
-    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "priors").mkdir()
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
-    prior.save(tmp_path / "shipped.safetensors")
-    replace(prior, about={"made": "by me"}).save(tmp_path / "priors" / "mine.safetensors")
-    monkeypatch.setattr("tytoalba.shelf.shipped_priors", lambda: {"mine": tmp_path / "shipped.safetensors"})
-    found = find_prior(MINE)
-    assert found is not None
-    assert found.about == {"made": "by me"}
-
-
-def test_without_a_folder_of_ones_own_the_users_is_looked_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TYTO_PRIORS", raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", "data")
-    assert prior_folder() == Path("data", "tytoalba", "priors")
-    monkeypatch.delenv("XDG_DATA_HOME")
-    assert prior_folder() == Path.home() / ".local" / "share" / "tytoalba" / "priors"
-
-
-def test_a_damaged_file_among_them_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
-    (tmp_path / "cut.safetensors").write_bytes(b"abc")
-    with pytest.raises(PriorError, match=r"cut\.safetensors is damaged"):
-        find_prior(MINE)
-
-
-def test_an_old_prior_of_another_array_is_in_nobodys_way(
-    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
-
-    def change(told: dict[str, Any], _: dict[str, Any]) -> None:
-        told["version"] = 1
-
-    path = altered(prior, tmp_path, change)
-    assert array_of(path) == prior.array
-    assert find_prior(load_array("pepper")) is not None
-    with pytest.raises(PriorError, match=r"has version 1; this program reads 2, and `tyto prior ARRAY`"):
-        find_prior(MINE)
-
-
-@pytest.mark.parametrize("toml", [None, 5, "name =", "name = 'x'"])
-def test_a_prior_of_no_array_is_refused(
-    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toml: Any
-) -> None:
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
-    path = altered(prior, tmp_path, lambda told, _: told.update(array=toml))
-    for asked in (lambda: array_of(path), lambda: Prior.load(path), lambda: find_prior(load_array("pepper"))):
-        with pytest.raises(TytoError, match=r"altered\.safetensors"):
-            asked()
-
-
 def test_a_prior_that_was_not_calibrated_does_not_blend(prior: Prior) -> None:
     for asked in (lambda: prior.blend(1), prior.counting):
         with pytest.raises(PriorError, match="prior of mine was not calibrated"):
             asked()
-
-
-def test_maps_are_blended_with_srp_phat_as_was_calibrated(
-    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
-    flat = replace(MINE, name="flat", yaw=0.0, positions=tuple((1.1 * x, y, z) for x, y, z in MINE.positions))
-    built = replace(prior, array=flat)
-    built.save(tmp_path / "flat.safetensors")
-    frames = plane_waves(flat, [20.0, 200.0], 0.3)
-    plain = PriorMaps(flat, flat.frame_length)(frames)  # never calibrated
-    sure, unsure = (Calibration((0.0, 1.0), (0.1, most), 50) for most in (0.9, 0.2))
-
-    def blended(*blends: Blend) -> list[NDArray[np.float32]]:
-        told = {str(n): blend.to_dict() for n, blend in enumerate(blends, 1)}
-        replace(built, constants=prior.constants | {"blends": told}).save(tmp_path / "flat.safetensors")
-        return [PriorMaps(flat, flat.frame_length, n)(frames) for n in (1, 2, 3)]
-
-    fallback = built.maps(np.asarray(GCC(frames), np.float32).reshape(2, -1))
-    assert np.abs(fallback - plain).max() > 0.05
-    one, two, three = blended(Blend(sure, sure, 1.0, 0.5), Blend(sure, sure, 1.0, 0.0))
-    np.testing.assert_allclose(one, (plain + 0.5 * fallback) / 1.5, atol=1e-6)
-    assert np.array_equal(two, plain)
-    assert np.array_equal(three, plain)
-    one, two, _ = blended(Blend(unsure, sure, 0.0, 0.5), Blend(sure, unsure, 0.0, 0.0))
-    np.testing.assert_allclose(one, fallback, atol=1e-6)  # SRP-PHAT is surer
-    assert np.array_equal(two, plain)
-    assert PriorMaps(flat, flat.frame_length)(frames[:0]).shape == (0, 360)
-
-
-@pytest.mark.parametrize("name", sorted(shipped_priors()))
-@pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_shipped_priors_find_any_wave_from_all_around(name: str, noise: float) -> None:
-    """Hiss, too, which is not what they learned to locate: SRP-PHAT is surer of it."""
-    array, azimuth = load_array(name), np.arange(0.0, 360.0, 5.0)
-    maps = PriorMaps(array, array.frame_length)(plane_waves(array, azimuth, noise).astype(np.float32))
-    found = decode(maps)
-    if array.mirror_axis is None:
-        assert distance(found, azimuth).max() <= 5
-    else:  # a line hears how far along it a wave comes, and nothing else
-        along, wanted = (np.cos(np.deg2rad(angle - array.mirror_axis)) for angle in (found, azimuth))
-        assert np.abs(along - wanted).max() <= 0.02
 
 
 # ---- other arrays
@@ -546,285 +381,3 @@ def test_all_pairs_together_weigh_what_they_did() -> None:
             assert not after[n:].any()
         for name in ("near0", "mix1", "leave"):
             assert np.array_equal(moved.shape()[name], prior.shape()[name])
-
-
-# ---- files
-
-
-Alter = Callable[[dict[str, Any], dict[str, Any]], None]
-
-
-def altered(prior: Prior, folder: Path, change: Alter) -> Path:
-    """A file that was tampered with: `change` gets its header and its arrays."""
-    path = folder / "altered.safetensors"
-    prior.save(path)
-    with safe_open(path, framework="numpy") as file:
-        told = json.loads(file.metadata()["tytoalba"])
-    arrays = load_file(path)
-    change(told, arrays)
-    save_file(arrays, path, {"tytoalba": json.dumps(told)})
-    return path
-
-
-def telling(**entries: Any) -> Alter:
-    return lambda told, _: told.update(entries)
-
-
-def without(name: str) -> Alter:
-    def change(told: dict[str, Any], arrays: dict[str, Any]) -> None:
-        (arrays if name in arrays else told).pop(name)
-
-    return change
-
-
-def without_blocks(first: int) -> Alter:
-    """Blocks from this one on are gone; of later ones than the first an array is left."""
-
-    def change(told: dict[str, Any], arrays: dict[str, Any]) -> None:
-        for k in range(first, 4):
-            for kind in ("near", "around", "offset", "mix", "bias")[first > 0 :]:
-                told["steps"].pop(f"{kind}{k}")
-                arrays.pop(f"{kind}{k}")
-
-    return change
-
-
-def having(name: str, become: Callable[[Any], Any]) -> Alter:
-    def change(_: dict[str, Any], arrays: dict[str, Any]) -> None:
-        arrays[name] = np.ascontiguousarray(become(arrays[name]))
-
-    return change
-
-
-def stepping(step: Any) -> Alter:
-    return lambda told, _: told["steps"].update(mix1=step)
-
-
-def test_an_unchanged_file_passes(prior: Prior, tmp_path: Path) -> None:
-    assert Prior.load(altered(prior, tmp_path, telling())).n_weights == prior.n_weights
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        (telling(format="tytoalba-head"), "holds no prior; `tyto prior ARRAY` makes one"),
-        (without("format"), "holds no prior"),
-        (telling(version=1), "has version 1; this program reads 2"),
-        (telling(version=3), "has version 3; this program reads 2"),
-        (without("version"), "has version None"),
-        (without("array"), "is damaged or no prior"),
-        (without("steps"), "is damaged or no prior"),
-        (without("constants"), "is damaged or no prior"),
-        (telling(array="name = "), "not valid TOML"),
-        (telling(array=7), "is damaged or no prior"),
-        (telling(array=replace(MINE, positions=MINE.positions[:3], channels=()).to_toml()), "do not fit"),
-        (having("mix0", lambda w: w.astype(np.int32)), "must be int16; it was altered"),
-        (having("mix0", lambda w: w.astype(np.float32)), "must be int16; it was altered"),
-        (having("mix0", lambda w: w[1:]), "do not fit each other"),
-        (having("leave", lambda w: w[1:]), "do not fit each other"),
-        (having("hear", lambda w: w[1:]), "do not fit each other"),
-        (having("heard", lambda w: w[1:]), "do not fit each other"),
-        (having("enter", lambda w: w[:-1]), "do not fit each other"),
-        (without("hear"), "do not fit each other"),
-        (without("heard"), "do not fit each other"),
-        (having("leave", lambda w: w[:, 0]), "do not fit each other"),
-        (having("enter", lambda w: w[:, :, None]), "do not fit each other"),
-        (without("level"), "do not fit each other"),
-        (without_blocks(0), "do not fit each other"),
-        (without_blocks(3), "do not fit each other"),
-        (without("leave"), "do not fit each other"),
-        (lambda _, arrays: arrays.update(extra=arrays["mix0"]), "do not fit each other"),
-        (lambda told, _: told["steps"].pop("mix1"), "do not fit each other"),
-        (stepping(0.3), "must be powers of two; it was altered"),
-        (stepping(2.0), "must be powers of two"),
-        (stepping(0.0), "must be powers of two"),
-        (stepping(-0.5), "must be powers of two"),
-        (stepping(float("nan")), "must be powers of two"),
-        (stepping("much"), "is damaged or no prior"),
-        (stepping(None), "is damaged or no prior"),
-        (telling(steps=[1.0]), "is damaged or no prior"),
-        (without("frames.sound"), "simulated frames of this prior do not fit it"),
-        (without("frames.logits"), "simulated frames of this prior do not fit it"),
-        (having("frames.sound", lambda f: f[1:]), "simulated frames of this prior do not fit it"),
-        (having("frames.sound", lambda f: f[:, 1:]), "simulated frames of this prior do not fit it"),
-        (having("frames.logits", lambda f: f[:, :300]), "simulated frames of this prior do not fit it"),
-        (having("frames.logits", lambda f: f.astype(np.int16)), "simulated frames of this prior do not fit"),
-        (having("frames.logits", lambda f: f.ravel()), "simulated frames of this prior do not fit it"),
-        (lambda _, a: a.update({"frames.more": a["frames.sound"]}), "simulated frames of this prior"),
-    ],
-)
-def test_altered_files_are_refused(prior: Prior, tmp_path: Path, change: Alter, complaint: str) -> None:
-    path = altered(prior, tmp_path, change)
-    with pytest.raises(PriorError, match=complaint):
-        Prior.load(path)
-
-
-def test_a_prior_of_version_1_is_refused_by_its_version(
-    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those had no windows; that is said, and not that the file is damaged."""
-
-    def old(told: dict[str, Any], arrays: dict[str, Any]) -> None:
-        told["version"] = 1
-        for name in ("hear", "heard"):
-            del arrays[name], told["steps"][name]
-        arrays["enter"] = np.ascontiguousarray(arrays["enter"][: -prior.width])
-
-    path = altered(prior, tmp_path, old)
-    told = r"altered\.safetensors has version 1; this program reads 2"
-    with pytest.raises(PriorError, match=told):
-        Prior.load(path)
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
-    with pytest.raises(PriorError, match=told):
-        find_prior(MINE)
-
-
-def test_a_step_too_large_for_a_float_is_refused(prior: Prior, tmp_path: Path) -> None:
-    path = altered(prior, tmp_path, stepping(10**400))
-    with pytest.raises(PriorError):
-        Prior.load(path)
-
-
-@pytest.mark.parametrize(
-    "constants",
-    [
-        [],
-        None,
-        {"logit_mean": "abc"},
-        {"logit_mean": [0.0] * 7},
-        {"logit_mean": [None] * 360},
-        {"logit_spread": [0.0] * 360},
-        {"blends": []},
-        {"counting": {}},
-        {"counting": [5]},
-        {"counting": [{}, {}]},
-        {"blends": {"1": 5}},
-    ],
-)
-def test_constants_that_were_altered_are_refused(prior: Prior, tmp_path: Path, constants: Any) -> None:
-    path = altered(prior, tmp_path, telling(constants=constants))
-    with pytest.raises(PriorError):
-        Prior.load(path)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.999])
-def test_a_file_cut_short_is_refused(prior: Prior, tmp_path: Path, share: float) -> None:
-    path = tmp_path / "mine.safetensors"
-    prior.save(path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(PriorError, match=r"mine\.safetensors is damaged or no prior"):
-        Prior.load(path)
-
-
-class Malicious:
-    """Runs when it is unpickled."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return pytest.fail, ("a pickle was executed",)
-
-
-def test_what_is_no_prior_is_refused(prior: Prior, tmp_path: Path) -> None:
-    with pytest.raises(PriorError, match=r"no such file: .*nowhere; `tyto prior ARRAY` makes a prior"):
-        Prior.load(tmp_path / "nowhere")
-    with pytest.raises(PriorError, match="no such file"):
-        Prior.load(tmp_path)
-    path = tmp_path / "mine.safetensors"
-    for content in (pickle.dumps(Malicious()), b"\x93NUMPY", MINE.to_toml().encode(), b"\xff" * 4096):
-        path.write_bytes(content)
-        with pytest.raises(PriorError, match="damaged or no prior"):
-            Prior.load(path)
-    torch.save(prior.weights, path)
-    with pytest.raises(PriorError, match="damaged or no prior"):
-        Prior.load(path)
-    save_file(prior.weights, path)  # another program's
-    with pytest.raises(PriorError, match="holds no prior"):
-        Prior.load(path)
-    for told in ("[]", "7", '"tytoalba-prior"'):
-        save_file(prior.weights, path, {"tytoalba": told})
-        with pytest.raises(PriorError, match="holds no prior"):
-            Prior.load(path)
-    save_file(prior.weights, path, {"tytoalba": "{"})
-    with pytest.raises(PriorError, match="damaged or no prior"):
-        Prior.load(path)
-
-
-def test_a_header_of_endless_brackets_is_refused(prior: Prior, tmp_path: Path) -> None:
-    save_file(prior.weights, tmp_path / "deep.safetensors", {"tytoalba": "[" * 100_000})
-    with pytest.raises(PriorError):
-        Prior.load(tmp_path / "deep.safetensors")
-
-
-# ---- what is shipped
-
-
-def test_every_shipped_prior_loads_and_is_small() -> None:
-    shipped = shipped_priors()
-    for name in builtin_arrays():  # a fresh install can locate at once, whatever it listens with
-        assert find_prior(load_array(name)) is not None
-    for name, path in shipped.items():
-        assert path.stat().st_size < 5e6
-        loaded = Prior.load(path)
-        assert loaded.array.name == name
-        assert same_ears(loaded.array, load_array(name))
-        assert loaded.about
-        found = find_prior(load_array(name))
-        assert found is not None
-        assert found.array == loaded.array
-
-
-def test_every_shipped_prior_is_calibrated_and_keeps_simulated_frames() -> None:
-    for path in shipped_priors().values():
-        loaded = Prior.load(path)
-        for n_sources in (1, 2):
-            assert 0 <= loaded.blend(n_sources).margin <= 1
-        assert len(loaded.counting()) == 2
-        logits, sound = loaded.simulated_frames()
-        assert len(logits) == len(sound) > 0
-
-
-def test_peppers_prior_hears_where_plane_waves_come_from() -> None:
-    pepper = load_array("pepper")
-    prior = find_prior(pepper)
-    assert prior is not None
-    azimuth = np.arange(0, 360, 10.0)
-    X = np.asarray(prior.gcc(plane_waves(pepper, azimuth)), np.float32)
-    off = distance(decode(scores(prior.logits(X))), azimuth)
-    assert (off <= 5.0).mean() >= 0.9
-
-
-# ---- labels
-
-
-@given(
-    st.lists(
-        st.lists(st.one_of(st.floats(-720, 1080), st.just(float("nan"))), min_size=3, max_size=3), min_size=1
-    ),
-    st.floats(0.5, 60),
-    st.sampled_from([4, 72, 360]),
-)
-@quick
-def test_gaussian_labels_are_the_encoded_ones_rounded(
-    azimuth: list[list[float]], sigma: float, n_directions: int
-) -> None:
-    degrees = np.array(azimuth)
-    found = gaussian_labels(degrees, sigma, n_directions)
-    assert found.dtype == np.int8
-    real = 127 * encode(degrees, sigma, n_directions).astype(np.float64)
-    away = np.abs(found - quantize_labels(encode(degrees, sigma, n_directions)).astype(int))
-    # encode rounds to float32 first: a label that lies on the edge of two steps may fall to either side
-    assert away.max() <= 1
-    assert not away[np.abs(real % 1 - 0.5) > 1e-4].any()
-    assert np.array_equal(gaussian_labels(torch.tensor(degrees), sigma, n_directions).numpy(), found)
-
-
-def test_labels_of_whole_degrees_are_the_encoded_ones_exactly() -> None:
-    degrees = np.stack([np.arange(360.0), np.roll(np.arange(360.0), 13)], axis=1)
-    degrees[::3, 1] = np.nan
-    degrees[5] = np.nan
-    degrees = np.concatenate([degrees, degrees + 360.0, degrees - 720.0, degrees + 0.25])
-    for sigma in (3.0, 8.0, 20.0):
-        expected = quantize_labels(encode(degrees, sigma))
-        assert np.array_equal(gaussian_labels(degrees, sigma, 360), expected)
-        assert np.array_equal(gaussian_labels(torch.tensor(degrees), sigma, 360).numpy(), expected)
-    assert not gaussian_labels(degrees[5:6], 8.0, 360).any()
