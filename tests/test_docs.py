@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -127,3 +128,41 @@ def test_the_learner_of_the_docs_is_the_one_that_was_measured() -> None:
         pairs = re.findall(r"(\d+\.\d+) / (\d+\.\d)", table)
         assert len(pairs) == 4 * n_rows, names
         assert set(pairs) <= set.union(*(measured(name, decimals) for name in names.split())), names
+
+
+def judged(name: str, where: str, who: str, n_sources: int, *families: str) -> str:
+    """ACC / MAE in `results/priors`, of all frames of these families, or of any, as tables write them."""
+    told = json.loads((ROOT / "results" / "priors" / f"{name}.json").read_text("utf-8"))[where]
+    rows = [
+        row
+        for family in families or told
+        for row in told[family]
+        if row["who"] == who and row["n_sources"] == n_sources
+    ]
+    acc, mae = (
+        np.average([r[m] for r in rows], weights=[r["n_frames"] for r in rows]) for m in ("acc", "mae")
+    )
+    return f"{acc:.1f} / {mae:.1f}"
+
+
+def test_priors_of_the_docs_are_those_that_were_judged() -> None:
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (ROOT / "docs" / "learner.md").read_text("utf-8").splitlines()
+        if re.match(r"\| [a-z0-9-]+ \| [12] \|", line)
+    ]
+    moved = [row for row in rows if row[0] in builtin_arrays()]
+    assert len(moved) == 6
+    for name, n, srp, only_moved, *taught in moved:
+        assert srp == judged(name, "judged", "srp", int(n))
+        assert only_moved == judged(f"{name}-moved", "judged", "prior", int(n))
+        assert taught == [judged(name, "judged", who, int(n)) for who in ("prior", "blend")]
+    left_out = [row for row in rows if row not in moved]
+    assert [len(row) for row in left_out] == 6 * [5] + 6 * [8]
+    for family, n, *cells in left_out:
+        names = ["pepper-wide"] if len(cells) == 3 else ["respeaker-usb-4", "respeaker-6mic"]
+        assert cells == [
+            judged(name, "left_out", who, int(n), family)
+            for name in names
+            for who in ("srp", "prior", "blend")
+        ]

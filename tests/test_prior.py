@@ -336,7 +336,14 @@ def polygon(n_mics: int, radius: float, rate: int) -> MicArray:
 
 @pytest.mark.parametrize(
     "array",
-    [polygon(3, 0.05, 16000), polygon(5, 0.04, 22050), polygon(6, 0.06, 44100), polygon(4, 0.08, 8000)],
+    [
+        polygon(2, 0.05, 16000),
+        polygon(3, 0.05, 16000),
+        polygon(4, 0.08, 8000),
+        polygon(5, 0.04, 22050),
+        polygon(6, 0.06, 44100),
+        polygon(8, 0.1, 16000),
+    ],
     ids=lambda array: f"{array.n_mics} at {array.sample_rate}",
 )
 def test_a_network_moved_to_another_array_hears_from_all_around(array: MicArray) -> None:
@@ -346,8 +353,9 @@ def test_a_network_moved_to_another_array_hears_from_all_around(array: MicArray)
     assert not moved.frames
     assert not moved.constants
     azimuth = np.arange(0.0, 360.0, 10.0)
-    off = distance(decode(scores(moved.logits(voices_around(array, azimuth)))), azimuth)
-    assert (off <= 5).mean() >= 0.9
+    maps = array.heard_once(scores(moved.logits(voices_around(array, azimuth))))
+    off = distance(decode(maps), array.fold(azimuth))
+    assert (off <= 5).mean() >= (0.9 if array.mirror_axis is None else 0.8)  # a pair hears little of its ends
 
 
 def test_a_moved_network_knows_no_pair_and_no_place_from_another() -> None:
