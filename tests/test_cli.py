@@ -480,6 +480,44 @@ def test_score_of_one_recording_has_no_interval(tyto: Tyto, simulated: Path) -> 
     assert f"{row['mae']:.2f}" in table.out
 
 
+def test_score_of_a_model_says_how_far_it_can_be_trusted(tyto: Tyto, simulated: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    state = tmp_path / "k.tyto"
+    assert tyto("new", state, "-a", "respeaker-usb-4", "--features", "50").code == 0
+    before = state.read_bytes()
+    ran = tyto("score", simulated, "-m", "srp", "-M", state, "--json", "--reliability", tmp_path / "sure.png")
+    rows = json.loads(ran.out)["rows"]
+    assert {row["method"] for row in rows} == {"srp", "k.tyto"}
+    for row in rows:
+        told = row["method"] == "k.tyto"
+        assert (row["calibration_error"] is not None) is told
+        assert (row["surer_half"] is not None) is told
+        if told:
+            assert 0 <= row["calibration_error"] <= 1
+            assert 0 <= row["surer_half"] <= 100
+    assert (tmp_path / "sure.png").read_bytes().startswith(PNG)
+    table = tyto("score", simulated, "-M", state)
+    assert "srp" not in table.out
+    for row in rows[-2:]:
+        assert f"{row['surer_half']:.1f}" in table.out
+    assert state.read_bytes() == before
+    again = tmp_path / "again"
+    again.mkdir()
+    (again / "k.tyto").write_bytes(before)
+    (again / "srp").write_bytes(before)
+    for twins in (("-M", state, "-M", again / "k.tyto"), ("-m", "srp", "-M", again / "srp")):
+        assert "need different names to be told apart" in tyto("score", simulated, *twins).error
+    for models in ((), ("-M", state, "-M", again / "srp")):
+        ran = tyto("score", simulated, *models, "--reliability", tmp_path / "no.png")
+        assert "--reliability draws how sure one --model is" in ran.error
+    assert not (tmp_path / "no.png").exists()
+    assert tyto("new", tmp_path / "p.tyto", "--features", "50").code == 0
+    assert (
+        "was recorded by another array than pepper"
+        in tyto("score", simulated, "-M", tmp_path / "p.tyto").error
+    )
+
+
 def test_score_refuses_with_the_remedy(tyto: Tyto, simulated: Path, tmp_path: Path) -> None:
     assert "tyto simulate makes a data set" in tyto("score", tmp_path / "nowhere").error
     assert "holds no data set that is known" in tyto("score", tmp_path).error

@@ -15,9 +15,10 @@ from tytoalba.data.rooms import Room
 from tytoalba.data.simulated import QUICK, Part, Simulation
 from tytoalba.data.voice import SyntheticVoices
 from tytoalba.data.writing import write_folder
-from tytoalba.errors import DataError
-from tytoalba.evaluation import Outcome, overall, run_method, score
+from tytoalba.errors import DataError, TytoError
+from tytoalba.evaluation import Outcome, decisions, overall, run_localizer, run_method, score
 from tytoalba.geometry import MicArray, load_array
+from tytoalba.localizer import Localizer
 
 RESPEAKER, LINEAR = load_array("respeaker-usb-4"), load_array("linear-4")
 EASY = replace(
@@ -182,3 +183,76 @@ def test_a_pair_of_microphones_is_not_asked_for_two_sources() -> None:
 def test_no_recordings_are_refused() -> None:
     with pytest.raises(DataError, match="no recordings to evaluate on"):
         run_method([])
+
+
+# ---- localizers, which say how sure they are
+
+
+def test_trust_by_hand() -> None:
+    sure = np.array([[0.9, 0.2], [0.8, 0.6]])
+    found = replace(
+        outcome([[10.0, 200.0], [90.0, 270.0]], [[203.0, 50.0], [90.0, 300.0]], [0, 1]), probability=sure
+    )
+    np.testing.assert_array_equal(found.right, [[True, False], [True, False]])  # of each estimate
+    row = score(found)
+    assert row.surer_half == 100.0  # 0.9 and 0.8
+    assert row.calibration_error == pytest.approx((0.1 + 0.2 + 0.2 + 0.6) / 4)
+    probability, right = decisions({2: found, 1: outcome([[1.0]], [[1.0]], [0])})
+    assert probability.tolist() == [0.9, 0.2, 0.8, 0.6]
+    assert right.tolist() == [True, False, True, False]
+    alone = replace(
+        outcome([[10.0]] * 3, [[10.0], [10.0], [90.0]], [0, 1, 2]), probability=sure.T[:, :1][[0, 1, 1]]
+    )
+    assert score(alone).surer_half == 100.0  # two of three, and of equally sure ones the first
+
+
+def test_methods_tell_no_confidence() -> None:
+    found = outcome([[10.0]], [[10.0]], [0])
+    assert np.isnan([score(found).calibration_error, score(found).surer_half]).all()
+    with pytest.raises(DataError, match="nothing here says how sure it is"):
+        decisions({1: found})
+
+
+def test_a_localizer_is_judged_by_what_it_answers(recordings: list[Recording]) -> None:
+    owl = Localizer.new(RESPEAKER, n_features=30, seed=0)
+    seen: list[tuple[int, int]] = []
+    outcomes = run_localizer(recordings, owl, on_progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(i, 6) for i in range(1, 7)]
+    methods = run_method(recordings)
+    assert set(outcomes) == set(methods) == {1, 2}
+    for n, found in outcomes.items():
+        np.testing.assert_array_equal(found.reference, methods[n].reference)
+        np.testing.assert_array_equal(found.recording, methods[n].recording)
+        assert found.probability is not None
+        assert score(found).acc.value > (90 if n == 1 else 60)
+        assert score(found).surer_half >= score(found).acc.value
+    number, alone = next((k, r) for k, r in enumerate(recordings) if (r.n_sources == 1).all())
+    located = owl.locate(alone.load(), silence_db=-200.0)
+    expected = [located[k].azimuth + located[k].confidence for k in alone.frame_ids]
+    here = outcomes[1].recording == number
+    assert outcomes[1].probability is not None
+    np.testing.assert_allclose(outcomes[1].estimate[here, 0], [azimuth for azimuth, _ in expected])
+    np.testing.assert_allclose(outcomes[1].probability[here, 0], [sure for _, sure in expected], atol=1e-4)
+
+
+def test_a_localizer_that_is_mounted_otherwise_answers_so() -> None:
+    turned = RESPEAKER.rotated(50.0)
+    recording = as_labelled(turned, [130.0], [[130.0, NAN]] * 4)
+    found = run_localizer([recording], Localizer.new(turned, n_features=30, seed=0))[1]
+    assert (distance(found.estimate, 130.0) <= 3).all()
+    with pytest.raises(TytoError, match="r was recorded by another array"):
+        run_localizer([recording], Localizer.new(RESPEAKER, n_features=30, seed=0))
+
+
+def test_a_localizer_on_a_line_is_judged_by_what_it_can_tell() -> None:
+    recording = as_labelled(LINEAR, [150.0, 290.0], [[150.0, NAN]] + [[150.0, 290.0]] * 4)
+    found = run_localizer([recording], Localizer.new(LINEAR, n_features=30, seed=0))
+    np.testing.assert_allclose(found[1].reference, 30.0)
+    np.testing.assert_allclose(found[2].reference, [[30.0, 290.0]] * 4)
+    facing = distance(np.concatenate([found[n].estimate.ravel() for n in found]), 0.0)
+    assert (facing <= 90).all()
+
+
+def test_no_recordings_for_a_localizer_are_refused() -> None:
+    with pytest.raises(DataError, match="no recordings to evaluate on"):
+        run_localizer([], Localizer.new(RESPEAKER, n_features=30, seed=0))

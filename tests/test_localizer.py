@@ -127,6 +127,49 @@ def test_silence_has_no_direction(fresh: Localizer) -> None:
     assert {f.n_sources for f in fresh.locate(np.zeros_like(sound), n_sources="auto")} == {0}
 
 
+@pytest.mark.parametrize("n_sources", [1, 2, "auto"])
+def test_what_is_not_sure_enough_is_left_out(fresh: Localizer, n_sources: Any) -> None:
+    clear, faint = (plane_wave(ARRAY, (60.0, 200.0), noise=noise) for noise in (0.02, 3.0))
+    sound = np.concatenate([clear, faint], axis=1)
+    everything = fresh.locate(sound, n_sources=n_sources)
+    sure = [c for f in everything for c in f.confidence]
+    assert max(sure) - min(sure) > 0.1
+    for least in (0.0, (min(sure) + max(sure)) / 2, 1.0):
+        kept = fresh.locate(sound, n_sources=n_sources, at_least=least)
+        for all_of_it, left in zip(everything, kept, strict=True):
+            told = zip(all_of_it.azimuth, all_of_it.confidence, strict=True)
+            expected = [(a, c) for a, c in told if c >= least]
+            assert list(zip(left.azimuth, left.confidence, strict=True)) == expected
+            assert left.time == all_of_it.time
+
+
+@pytest.mark.parametrize("yaw", [0.0, 77.0])
+@pytest.mark.parametrize("name", ["respeaker-usb-4", "linear-4"])
+def test_what_was_never_taught_can_be_left_out(name: str, yaw: float) -> None:
+    mics = load_array(name).rotated(yaw)
+    owl = Localizer.new(mics, n_features=20, seed=0)
+    here, far = yaw + 40.0, yaw - 30.0
+    sound, elsewhere = plane_wave(mics, here), plane_wave(mics, far)
+    assert {f.n_sources for f in owl.locate(sound, taught_only=True)} == {0}  # nothing was
+    image = 180.0 - 40.0 + yaw if mics.mirror_axis is not None else here
+    owl.teach(plane_wave(mics, here, seed=1), image)  # a line hears the same from there
+    for n_sources in (1, "auto"):
+        found = owl.locate(sound, n_sources=n_sources, taught_only=True)
+        assert {f.n_sources for f in found} == {1}
+        assert max(float(distance(f.azimuth[0], here)) for f in found) < 6
+        assert {f.n_sources for f in owl.locate(elsewhere, n_sources=n_sources, taught_only=True)} == {0}
+    assert {f.n_sources for f in owl.locate(elsewhere)} == {1}
+
+
+def test_taught_means_within_ten_degrees(fresh: Localizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = np.array([[100.0], [110.0], [110.6], [89.4], [90.0]])
+    monkeypatch.setattr(Localizer, "evidence", property(lambda _: np.eye(360, dtype=np.int64)[100]))
+    told = iter(answers)
+    monkeypatch.setattr(Localizer, "_opinion", lambda *_: Opinion(next(told)[None], np.array([[0.5]])))
+    found = fresh.locate(plane_wave(ARRAY, 0.0, 0.53), taught_only=True)
+    assert [f.n_sources for f in found[:5]] == [1, 1, 0, 0, 1]
+
+
 @given(st.lists(st.integers(0, 9000), max_size=6), st.sampled_from([1, 2, "auto"]), st.integers(0, 2))
 @settings(max_examples=8, deadline=None)
 def test_any_blocks_are_located_as_the_whole(
@@ -159,10 +202,10 @@ def test_a_direction_is_never_360(fresh: Localizer) -> None:
     """The top of the parabola can lie just below it, and is rounded."""
     maps = np.zeros(360, np.float32)
     maps[[359, 0, 1]] = 0.9001, 1.0, 0.9
-    told = fresh._located(0.0, maps, Opinion(np.array([[0.0]]), np.array([[0.9]])))
+    told = fresh._located(0.0, maps, np.array([[0.0]]), np.array([0.9]))
     assert told.azimuth == (0.0,)
     maps[[9, 10, 11]] = 1.5, 2.0, 1.4
-    assert fresh._located(0.0, maps, Opinion(np.array([[10.0]]), np.array([[0.9]]))).azimuth == (9.95,)
+    assert fresh._located(0.0, maps, np.array([[10.0]]), np.array([0.9])).azimuth == (9.95,)
     assert Located(0.0, (), ()).n_sources == 0
 
 
@@ -359,6 +402,10 @@ LIKE: dict[str, Callable[[], Localizer]] = {
         (lambda o: o.locate(A, n_sources=3), "n_sources must be 1, 2 or 'auto', got 3"),
         (lambda o: o.locate(A, n_sources="two"), "n_sources must be"),
         (lambda o: o.locate(A, context=-1), "context must be 0 or more"),
+        (lambda o: o.locate(A, at_least=1.01), "at_least must be a chance from 0 to 1, got 1.01"),
+        (lambda o: o.locate(A, at_least=-0.1), "at_least must be a chance"),
+        (lambda o: o.locate(A, at_least=float("nan")), "at_least must be a chance"),
+        (lambda o: Localizer(o.model).locate(A, taught_only=True), "ask the state that it was made from"),
         (lambda o: o.locate(A[:, :100]), "too short"),
         (lambda o: list(o.stream([A[:3]])), "got 3 channels"),
     ],

@@ -123,6 +123,18 @@ def test_context_hears_neighbours_together(tyto: Tyto, folder: Path) -> None:
     assert all(azimuth == pytest.approx([200.0], abs=6.0) for azimuth in together)
 
 
+def test_unsure_and_untaught_answers_are_left_out(tyto: Tyto, folder: Path) -> None:
+    def shown(*options: str) -> str:
+        return tyto("locate", "a.wav", "--model", "k.tyto", *options).out
+
+    assert shown("--taught-only", "--at-least", "0.1") == shown()
+    assert "none" in shown("--at-least", "1")
+    assert "silent" not in shown("--at-least", "1")
+    write_wave(folder / "b.wav", 90.0, 1.0)
+    assert tyto("locate", "b.wav", "--model", "k.tyto", "--csv").out.count("\n") > 5
+    assert tyto("locate", "b.wav", "--model", "k.tyto", "--csv", "--taught-only").out.count("\n") == 1
+
+
 def test_several_sources_one_file_a_microphone_and_a_picture(tyto: Tyto, folder: Path) -> None:
     files = [f"mic{n}.wav" for n in range(4)]
     for name, samples in zip(files, wave(200.0, 1.0), strict=True):
@@ -159,7 +171,11 @@ def test_sound_through_standard_input(tyto: Tyto, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("a.wav --context 4", "--context needs a --model"),
+        ("a.wav --context 4", "--context, --at-least and --taught-only need a --model"),
+        ("a.wav --at-least 0.5", "--context, --at-least and --taught-only need a --model"),
+        ("a.wav --taught-only", "--context, --at-least and --taught-only need a --model"),
+        ("a.wav -M k.tyto --at-least 2", "at_least must be a chance from 0 to 1, got 2"),
+        ("a.wav -M m.model --taught-only", "a model does not tell where it was taught: ask the state"),
         ("a.wav -M k.tyto --array pepper", "leave out --array, --method and --band"),
         ("a.wav -M k.tyto --method srp", "leave out --array, --method and --band"),
         ("a.wav -M k.tyto --sources 3", "--sources takes 1, 2 or auto with a model, got '3'"),

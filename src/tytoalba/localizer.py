@@ -20,12 +20,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import Float, distance, refine, to_class, wrap
+from tytoalba.angles import Float, distance, grid, refine, to_class, wrap
 from tytoalba.audio import SILENCE_DB
 from tytoalba.containers import kind_of
 from tytoalba.data.recording import Recording
@@ -35,7 +35,7 @@ from tytoalba.hearing import Audio, Ear, Heard, with_neighbours
 from tytoalba.locating import Located, Sources
 from tytoalba.model import KIND as MODEL
 from tytoalba.model import Model
-from tytoalba.opinions import Opinion, count_sources
+from tytoalba.opinions import Opinion, count_sources, known, reject
 from tytoalba.phases import Phase
 from tytoalba.prior import Prior
 from tytoalba.shelf import find_prior
@@ -190,14 +190,26 @@ class Localizer:
         n_sources: Sources = 1,
         context: int = 0,
         silence_db: float = SILENCE_DB,
+        at_least: float = 0.0,
+        taught_only: bool = False,
     ) -> list[Located]:
         """Where the sound comes from, frame by frame.
 
         n_sources: 1, 2 or "auto". context: neighbouring frames on each side that are heard together, which
         makes what stands still much surer. silence_db: dB of full scale below which a frame has no direction.
+        at_least: answers that are right within 5 degrees with a smaller chance are left out.
+        taught_only: answers are left out that are further than 10 degrees from all that was taught.
         """
-        blocks = self._ear.blocks(audio)
-        return list(self.stream(blocks, n_sources=n_sources, context=context, silence_db=silence_db))
+        return list(
+            self.stream(
+                self._ear.blocks(audio),
+                n_sources=n_sources,
+                context=context,
+                silence_db=silence_db,
+                at_least=at_least,
+                taught_only=taught_only,
+            )
+        )
 
     def stream(
         self,
@@ -206,17 +218,40 @@ class Localizer:
         n_sources: Sources = 1,
         context: int = 0,
         silence_db: float = SILENCE_DB,
+        at_least: float = 0.0,
+        taught_only: bool = False,
     ) -> Iterator[Located]:
         """The same for sound that comes in blocks (n_mics, any length): answers are `context` frames late."""
         if n_sources not in (1, 2, "auto"):
             raise TytoError(f"n_sources must be 1, 2 or 'auto', got {n_sources!r}")
         if context < 0:
             raise TytoError(f"context must be 0 or more frames, got {context}")
+        if not 0 <= at_least <= 1:
+            raise TytoError(f"at_least must be a chance from 0 to 1, got {at_least}")
+        if taught_only and not self.can_learn:
+            raise TytoError("a model does not tell where it was taught: ask the state that it was made from")
+        taught = self._taught_places() if taught_only else None
         length, hop = self.array.frame_length, self.array.frame_length // 2
         heard = with_neighbours(self._heard(blocks, silence_db), context)
         for number, (maps, fallback, loud) in enumerate(heard):
-            opinion = self._opinion(maps[None], fallback[None], n_sources) if loud else None
-            yield self._located((number * hop + length / 2) / self.array.sample_rate, maps, opinion)
+            when = (number * hop + length / 2) / self.array.sample_rate
+            if not loud:
+                yield Located(when, (), ())
+                continue
+            opinion = self._opinion(maps[None], fallback[None], n_sources)
+            azimuth = reject(opinion.azimuth, opinion.probability, at_least)
+            if taught is not None:
+                here = known(self.array.fold(azimuth + self.array.yaw), taught)
+                azimuth = np.where(here, azimuth, np.nan)
+            yield self._located(when, maps, azimuth, opinion.probability[0])
+
+    def answers(self, recording: Recording, n_sources: Literal[1, 2]) -> Opinion:
+        """What is found in the labelled frames of a recording with so many sources, each heard by itself."""
+        X, azimuth = self._ear.labelled(recording)
+        X = X[np.isfinite(azimuth).sum(axis=1) == n_sources]
+        maps = self.model.scores(X)
+        opinion = self._opinion(maps, self.model.prior.maps(X), n_sources)
+        return replace(opinion, azimuth=self._mounted(maps, opinion.azimuth))
 
     def _heard(self, blocks: Iterable[NDArray[Any]], silence_db: float) -> Iterator[Heard]:
         model = self.model
@@ -232,14 +267,21 @@ class Localizer:
             return count_sources(once(maps), prior.counting(), max_sources=2, threshold=SOURCE)
         return prior.blend(n_sources)(once(maps), once(fallback), n_sources)
 
-    def _located(self, when: float, maps: NDArray[np.float32], opinion: Opinion | None) -> Located:
-        if opinion is None:
-            return Located(when, (), ())
-        there = np.isfinite(opinion.azimuth[0])
-        found = refine(maps[None], opinion.azimuth)[0][there]
-        azimuth = wrap(np.round(self.array.fold(found + self.array.yaw), 2))
-        sure = opinion.probability[0][there]
-        return Located(when, tuple(azimuth.tolist()), tuple(np.round(sure, 4).tolist()))
+    def _located(self, when: float, maps: NDArray[np.float32], azimuth: Float, sure: Float) -> Located:
+        """What is left of an opinion of one frame: azimuth (1, n), NaN for what was left out, sure (n,)."""
+        there = np.isfinite(azimuth[0])
+        degrees = self._mounted(maps[None], azimuth)[0][there]
+        return Located(when, tuple(degrees.tolist()), tuple(np.round(sure[there], 4).tolist()))
+
+    def _mounted(self, maps: Float, azimuth: Float) -> Float:
+        """Degrees between those of the grid, as the array is mounted, of what was found in maps."""
+        return np.asarray(wrap(np.round(self.array.fold(refine(maps, azimuth) + self.array.yaw), 2)))
+
+    def _taught_places(self) -> NDArray[np.int64]:
+        """As `evidence`, but what was taught at the mirror image of a direction counts as taught there."""
+        counts = self.evidence
+        places = to_class(self.array.fold(grid(len(counts))))
+        return np.bincount(places, weights=counts, minlength=len(counts)).astype(np.int64)
 
     # ---- learning and forgetting ----
 

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -42,6 +42,13 @@ def locate(
     context: Annotated[
         int, typer.Option(help="With a model: frames on each side to hear together; 4 for what stands still.")
     ] = 0,
+    at_least: Annotated[
+        float, typer.Option(help="With a model: leave out what is right with a smaller chance; 0 to 1.")
+    ] = 0.0,
+    taught_only: Annotated[
+        bool,
+        typer.Option("--taught-only", help="With a state: leave out directions where nothing was taught."),
+    ] = False,
     band: Annotated[
         str | None, typer.Option(help="Without a model: frequencies to listen to, LOW-HIGH in Hz, or full.")
     ] = None,
@@ -67,6 +74,8 @@ def locate(
 
       tyto locate talk.wav --model kitchen.tyto --sources auto
 
+      tyto locate talk.wav --model kitchen.tyto --taught-only --at-least 0.5
+
       tyto locate mic0.wav mic1.wav mic2.wav mic3.wav --array respeaker-4mic-hat --json
     """
     if json + csv + dcase > 1:
@@ -77,10 +86,18 @@ def locate(
         if model is not None:
             if method or array or band:
                 raise TytoError("a model has its own array and bands: leave out --array, --method and --band")
-            mics, stream = _by_model(source, model, sources, context, silence)
+            mics, stream = _by_model(
+                source,
+                model,
+                sources,
+                context=context,
+                silence_db=silence,
+                at_least=at_least,
+                taught_only=taught_only,
+            )
         else:
-            if context:
-                raise TytoError("--context needs a --model")
+            if context or at_least or taught_only:
+                raise TytoError("--context, --at-least and --taught-only need a --model")
             mics, stream = _by_method(source, array, method or "srp", sources, band or "100-8000", silence)
         for frame in stream:
             found.append(frame)
@@ -95,8 +112,9 @@ def locate(
         print_csv(("time", "azimuth", "confidence"), ((f"{t:.4f}", a, c) for t, a, c in rows))
     if not (json or csv or dcase):
         table = Table("time (s)", "azimuth (degrees)", "confidence")
+        nothing = "none" if at_least or taught_only or sources == "auto" else "silent"
         for frame in found:
-            angles = ", ".join(f"{a:.0f}" for a in frame.azimuth) or "silent"
+            angles = ", ".join(f"{a:.0f}" for a in frame.azimuth) or nothing
             table.add_row(f"{frame.time:.2f}", angles, ", ".join(f"{c:.2f}" for c in frame.confidence))
         out.print(table)
     if mics.mirror_axis is not None:
@@ -125,7 +143,7 @@ def _by_method(
 
 
 def _by_model(
-    source: str | list[str], model: Path, sources: str, context: int, silence: float
+    source: str | list[str], model: Path, sources: str, **how: Any
 ) -> tuple[MicArray, Iterator[Located]]:
     from tytoalba.custody import read
     from tytoalba.soundfiles import stream_audio
@@ -135,7 +153,7 @@ def _by_model(
     owl = read(model)
     n_sources = _sources(sources, 3)
     blocks = stream_audio(source, owl.array)
-    return owl.array, owl.stream(blocks, n_sources=n_sources, context=context, silence_db=silence)
+    return owl.array, owl.stream(blocks, n_sources=n_sources, **how)
 
 
 def _dcase(found: Sequence[Located]) -> Iterator[str]:

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from tytoalba.cli.console import err, out, parse_band, print_json, progress_bar
+from tytoalba.cli.console import err, keys_from, out, parse_band, print_json, progress_bar
+from tytoalba.cli.models import IdentityFile
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
-    from tytoalba.evaluation import Score
+    from tytoalba.evaluation import Outcome, Score
+
+HEADS = ("method", "sources", "frames", "MAE (degrees)", "ACC (%)", "ACC@10", "ACC@20", "front/back (%)")
+TRUST = ("model", "sources", "ECE", "ACC of the surer half (%)")
 
 
 def score(
@@ -21,62 +25,99 @@ def score(
     method: Annotated[
         list[str] | None, typer.Option("--method", "-m", help="srp, music, prior; repeat for several.")
     ] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option("--model", "-M", help="A localizer of your own, or a model; repeat for several."),
+    ] = None,
     part: Annotated[
         str, typer.Option(help="Recordings of parts whose name begins so; test: test and human.")
     ] = "test",
     band: Annotated[
-        str, typer.Option(help="Frequencies to listen to, LOW-HIGH in Hz, or full.")
+        str, typer.Option(help="Frequencies that methods listen to, LOW-HIGH in Hz, or full.")
     ] = "100-8000",
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw errors around the circle into this picture.")
     ] = None,
+    reliability: Annotated[
+        Path | None, typer.Option(help="Draw how often the model is right when it is how sure.")
+    ] = None,
+    identity: IdentityFile = None,
     processes: Annotated[int, typer.Option("--processes", "-j", help="0: one a core.")] = 0,
 ) -> None:
-    """Measure methods on labelled recordings: MAE in degrees, ACC (error within 5 degrees) in per cent.
+    """Measure methods and models on labelled recordings: MAE in degrees, ACC (error within 5 degrees) in %.
 
     Intervals are 95 %, by resampling whole recordings: frames of one recording are not independent.
+    Models say how sure they are. ECE is how far that is from how often they are right (0 is best); beside it
+    stands the ACC of the surer half of their answers.
+
+    Examples:
+
+      tyto score home -m srp -m prior --plot errors.png
+
+      tyto score home -m srp --model kitchen.tyto --reliability sure.png
     """
+    from tytoalba.custody import read
     from tytoalba.data import open_dataset
-    from tytoalba.evaluation import overall, run_method
+    from tytoalba.evaluation import overall, run_localizer, run_method
     from tytoalba.evaluation import score as score_outcome
     from tytoalba.locating import METHODS
 
-    methods = method or ["srp"]
+    models = model or []
+    methods = method or ([] if models else ["srp"])
     if unknown := [name for name in methods if name not in METHODS]:
         raise TytoError(f"no method called {unknown[0]!r}; known: {', '.join(METHODS)}")
-    recordings = [r for r in open_dataset(data) if _belongs(r.subset, part)]
-    if not recordings:
-        raise TytoError(f"{data} has no part called {part!r}")
-    hertz = parse_band(band, recordings[0].array.sample_rate)
-    table = Table(
-        "method", "sources", "frames", "MAE (degrees)", "ACC (%)", "ACC@10", "ACC@20", "front/back (%)"
-    )
-    rows, drawn = [], {}
-    for name in methods:
-        with progress_bar(name) as steps:
-            outcomes = run_method(recordings, name, band=hertz, processes=processes, on_progress=steps)
+    if reliability and len(models) != 1:
+        raise TytoError("--reliability draws how sure one --model is: give one")
+    if len({*methods, *(path.name for path in models)}) < len(methods) + len(models):
+        raise TytoError("methods and models need different names to be told apart: rename files")
+    with keys_from(identity):
+        owls = {path.name: read(path) for path in models}
+        recordings = [r for r in open_dataset(data) if _belongs(r.subset, part)]
+        if not recordings:
+            raise TytoError(f"{data} has no part called {part!r}")
+        hertz = parse_band(band, recordings[0].array.sample_rate)
+        found: dict[str, dict[int, Outcome]] = {}
+        for name in methods:
+            with progress_bar(name) as steps:
+                found[name] = run_method(recordings, name, band=hertz, processes=processes, on_progress=steps)
+        for name, owl in owls.items():
+            with progress_bar(name) as steps:
+                found[name] = run_localizer(recordings, owl, on_progress=steps)
+    table, trust = Table(*HEADS), Table(*TRUST)
+    rows = []
+    for name, outcomes in found.items():
         scores = [score_outcome(outcome) for outcome in outcomes.values()]
         if not scores:
             raise TytoError(f"{data} has no frame with one or two sources in {part!r}")
         for row in scores:
             table.add_row(name, *_cells(row))
+            if not math.isnan(row.surer_half):
+                trust.add_row(
+                    name, str(row.n_sources), f"{row.calibration_error:.3f}", f"{row.surer_half:.1f}"
+                )
             rows.append({"method": name, **_as_json(row)})
         mae, acc = overall(scores)
         table.add_row(
             name, "all", str(sum(s.n_frames for s in scores)), f"{mae:.2f}", f"{acc:.1f}", end_section=True
         )
-        if 1 in outcomes:
-            drawn[name] = outcomes[1]
     if json:
         print_json({"data": data.name, "part": part, "band": band, "rows": rows})
     else:
-        out.print(table)
-    if plot is not None and drawn:
+        out.print(table, *([trust] if trust.rows else []))
+    alone = {name: outcomes[1] for name, outcomes in found.items() if 1 in outcomes}
+    if plot is not None and alone:
         from tytoalba.report import plot_errors, save_figure
 
-        save_figure(plot_errors(drawn, f"{data.name}, one source"), plot)
+        save_figure(plot_errors(alone, f"{data.name}, one source"), plot)
         err.print(f"drawn: {plot}")
+    if reliability is not None:
+        from tytoalba.evaluation import decisions
+        from tytoalba.report import plot_reliability, save_figure
+
+        name = models[0].name
+        save_figure(plot_reliability(*decisions(found[name]), f"{name}, {data.name}"), reliability)
+        err.print(f"drawn: {reliability}")
 
 
 def _belongs(subset: str, part: str) -> bool:
@@ -111,4 +152,6 @@ def _as_json(row: Score) -> dict[str, object]:
         "median": number(row.median),
         "acc_at": {f"{tolerance:g}": number(share) for tolerance, share in row.acc_at.items()},
         "front_back": number(row.front_back),
+        "calibration_error": number(row.calibration_error),
+        "surer_half": number(row.surer_half),
     }
