@@ -16,6 +16,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from commands import Tyto
+from owls import features
 from states import ARRAY, contents, settle, wave, write_wave
 from tytoalba import custody
 from tytoalba.cli.console import keys_from
@@ -90,6 +91,22 @@ def informed(tyto: Tyto, *arguments: str | Path) -> dict[str, Any]:
 
 
 # ---- a day with a localizer ----
+
+
+def test_how_much_simulations_count_can_be_chosen(
+    tyto: Tyto, tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(monkeypatch, tmp_path)
+    answers = set()
+    for prior_frames, simulated in ((1.0, 0), (1e6, 0), (1e6, 3)):
+        chosen = ("--prior-frames", prior_frames, "--simulated", simulated)
+        state = f"{prior_frames:g}-{simulated}.tyto"
+        assert tyto("new", state, *NEW, *chosen).code == 0
+        options = informed(tyto, state)["options"]
+        assert (options["prior_frames"], options["simulated"]) == (prior_frames, simulated)
+        assert tyto("teach", state, made / "a.wav", "--at", "250").code == 0  # where it does not come from
+        answers.add(custody.read(Path(state)).model.scores(features(2)).tobytes())
+    assert len(answers) == 3
 
 
 def test_a_session_is_the_same_plain_and_sealed(
@@ -357,8 +374,11 @@ def test_a_model_of_what_was_never_taught_is_released(tyto: Tyto) -> None:
         ("new n.tyto --array violin", "violin"),
         ("new n.tyto --array mine.toml", "has no prior to start from; `tyto prior mine` makes one"),
         ("new n.tyto --features 0", "n_features must be from 1"),
-        ("new n.tyto --like k.tyto --seed 3", "leave out --array, --features and --seed"),
-        ("new n.tyto --like k.tyto --array pepper", "leave out --array, --features and --seed"),
+        ("new n.tyto --like k.tyto --seed 3", "takes array, options and seed from the other"),
+        ("new n.tyto --like k.tyto --array pepper", "takes array, options and seed from the other"),
+        ("new n.tyto --like k.tyto --prior-frames 5", "takes array, options and seed from the other"),
+        ("new n.tyto --prior-frames 0", r"prior_frames must be from 1e-06 to 1e\+09, got 0"),
+        ("new n.tyto --simulated -1", "simulated must be from 0 to 1000"),
         ("new nowhere/n.tyto --array respeaker-usb-4", "nowhere a folder that you may write to"),
         ("merge k.tyto other.tyto", "differ in their options or seed: make one like the other"),
         ("merge k.tyto gone.tyto", "gone.tyto cannot be read"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -38,6 +38,16 @@ def new(
     features: Annotated[
         int | None, typer.Option(help="Random features (2000): more learn more, and need more frames.")
     ] = None,
+    prior_frames: Annotated[
+        float | None,
+        typer.Option(
+            help="What simulations say of a direction counts as much as so many taught frames (1000)."
+        ),
+    ] = None,
+    simulated: Annotated[
+        int | None,
+        typer.Option(help="How often each simulated frame counts (2): more keep lessons to their direction."),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Of the random features; a secret one is drawn by default.")
     ] = None,
@@ -57,13 +67,15 @@ def new(
     from tytoalba.custody import SEALED_SUFFIX, create, has_extra
     from tytoalba.localizer import Localizer
 
-    if like is not None and any(told is not None for told in (array, features, seed)):
-        raise TytoError("--like takes these from the other: leave out --array, --features and --seed")
+    told = {"n_features": features, "prior_frames": prior_frames, "simulated": simulated}
+    options: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+    if like is not None and (options or array is not None or seed is not None):
+        raise TytoError("--like takes array, options and seed from the other: leave them out")
     with keys_from(identity):
         if like is not None:
             owl = Localizer.like(read_owl(like, None))
         else:
-            owl = Localizer.new(array or "pepper", n_features=features, seed=seed)
+            owl = Localizer.new(array or "pepper", seed=seed, **options)
         owl = create(model, owl, sealed=seal or model.suffix == SEALED_SUFFIX)
     made = f"{model}: {owl.array.name}, {owl.state.options['n_features']} features, nothing taught yet"
     err.print(made, soft_wrap=True, markup=False)
