@@ -416,6 +416,20 @@ def test_folding_any_line_keeps_its_delays(axis: float, yaw: float) -> None:
     assert_folds(line(axis, yaw), axis + yaw)
 
 
+@light
+@given(st.floats(0, 360), st.floats(-360, 720), st.lists(st.floats(-720, 720), min_size=1, max_size=4))
+def test_what_sounds_the_same_is_told_at_both_places(axis: float, yaw: float, azimuth: list[float]) -> None:
+    array = line(axis, yaw)
+    given_ = np.array([[a, np.nan] for a in azimuth])
+    one, nobody, image, nobody_either = array.alike(given_).T
+    assert np.isnan([nobody, nobody_either]).all()
+    assert np.array_equal(one, azimuth)
+    np.testing.assert_allclose(array.arrival_times(image), array.arrival_times(one), atol=1e-9)
+    assert distance(array.fold(image), array.fold(one)).max() < 1e-6
+    flat = MicArray("square", SQUARE, yaw=yaw)
+    assert flat.alike(given_) is given_
+
+
 @pytest.mark.parametrize("yaw", range(0, 360, 15))
 def test_line_across_folds_to_the_front_and_line_along_to_the_left(yaw: float) -> None:
     across, along = line(90.0, yaw), line(0.0, yaw)

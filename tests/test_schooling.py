@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tytoalba import schooling
+from tytoalba import schooling, training
 from tytoalba.angles import decode, decode_two, distance, encode
 from tytoalba.calibration import Calibration, evidence
 from tytoalba.data import stems as module
@@ -506,3 +506,22 @@ def test_what_was_heard_on_one_side_is_known_on_the_other(
     assert known_of_mirrored() > 0.65
     monkeypatch.setattr(schooling, "symmetries", lambda array: symmetries(array)[:1])
     assert known_of_mirrored() < 0.6
+
+
+def test_a_line_learns_a_direction_and_its_image_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = load_array("linear-4")
+    azimuth = np.array([[30.0, np.nan], [200.0, 290.0], [90.0, np.nan]])
+    gcc = prior_gcc(line)
+    X, which = np.zeros((3, gcc.n_looks, len(gcc.pairs), gcc.n_lags), np.float32), np.zeros(3, np.int32)
+    told = FeatureSet(X, azimuth, which, which, ("x",), line, gcc)
+    targets: list[Any] = []
+    kept = training.squared_loss
+
+    def seen(X: Any, target: Any, **how: Any) -> Any:
+        targets.append(target.clone())
+        return kept(X, target, **how)
+
+    monkeypatch.setattr(training, "squared_loss", seen)
+    taught(told)
+    np.testing.assert_allclose(targets[0].numpy(), encode(line.alike(azimuth), 5.0), atol=1e-6)
+    assert targets[0][0, [30, 150]].tolist() == [1.0, 1.0]

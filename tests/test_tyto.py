@@ -502,6 +502,31 @@ def test_what_is_learned_here_is_known_in_the_mirror(everything: Phase) -> None:
     assert method.memory()["n"] == 2 * len(everything)
 
 
+@pytest.mark.parametrize("array", ["linear-4", "even"])
+def test_a_line_is_taught_at_a_direction_and_its_image_alike(array: str) -> None:
+    """Told each in turn, it would believe in half of each: less in what it was taught than in the rest."""
+    mics = load_array("linear-4")
+    if array == "even":  # symmetric beside that: left and right can be told apart, and mirrored
+        mics = replace(
+            mics, name="even", positions=tuple((0.0, 0.05 * k, 0.0) for k in (1.5, 0.5, -0.5, -1.5))
+        )
+    gcc = prior_gcc(mics)
+    task = Task(gcc.n_features, seed=4, array=mics, gcc=gcc)
+    X = np.random.default_rng(2).uniform(-1, 1, (20, gcc.n_features)).astype(np.float32)
+    front = np.random.default_rng(3).uniform(-80, 80, (20, 2)).round()
+    front[::3, 1] = np.nan
+    options = {"views": 2, "sides": "all", "prior": "none"}
+    one, other = (taught([Phase(X, a, np.arange(360))], task, **options) for a in (front, 180.0 - front))
+    assert_same(one.memory(), other.memory())
+    assert np.array_equal(one.counts, np.roll(one.counts[::-1], 181))  # 30 is 150
+    assert one.counts.sum() == 2 * np.isfinite(front).sum()
+    answers = one.posterior(X)
+    np.testing.assert_allclose(answers, np.roll(answers[:, ::-1], 181, axis=1), atol=1e-6)
+    assert one.n_views == (1 if array == "linear-4" else 2)
+    lesson = one.lesson(Phase(X, front, np.arange(360)))
+    assert set(lesson.Y.max(axis=1)) == {SCALE}  # all of it, at both
+
+
 def test_more_views_than_there_are_do_no_harm(everything: Phase) -> None:
     assert_same(taught([everything], views=99).memory(), taught([everything], views=99).memory())
     with pytest.raises(TytoError, match="views"):

@@ -168,6 +168,20 @@ class MicArray:
         left = signed_difference(direct, self.yaw) >= 0
         return np.where((ahead < -1e-9) | ((np.abs(ahead) <= 1e-9) & left), direct, mirrored)
 
+    def alike(self, azimuth: Float) -> Float:
+        """Azimuths (n_frames, n_sources) beside all others that sound the same: for an array on a line twice
+        as many, otherwise those that were given.
+
+        What learns where sounds come from should be told all of them: told one of two, or each in turn, it
+        comes to believe in half of each.
+
+        >>> load_array("linear-4").alike(np.array([[30.0, np.nan]])).tolist()
+        [[30.0, nan, 150.0, nan]]
+        """
+        if self.mirror_axis is None:
+            return azimuth
+        return np.concatenate([azimuth, wrap(2 * self.mirror_axis - azimuth)], axis=1)
+
     def heard_once(self, maps: Float) -> Float:
         """Maps (n_frames, n_directions) of an array on a line without their mirror images, which are -inf.
 

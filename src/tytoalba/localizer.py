@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import Float, distance, grid, refine, to_class, wrap
+from tytoalba.angles import Float, distance, refine, to_class, wrap
 from tytoalba.audio import SILENCE_DB
 from tytoalba.containers import kind_of
 from tytoalba.data.recording import Recording
@@ -230,7 +230,7 @@ class Localizer:
             raise TytoError(f"at_least must be a chance from 0 to 1, got {at_least}")
         if taught_only and not self.can_learn:
             raise TytoError("a model does not tell where it was taught: ask the state that it was made from")
-        taught = self._taught_places() if taught_only else None
+        taught = self.evidence if taught_only else None
         length, hop = self.array.frame_length, self.array.frame_length // 2
         heard = with_neighbours(self._heard(blocks, silence_db), context)
         for number, (maps, fallback, loud) in enumerate(heard):
@@ -276,12 +276,6 @@ class Localizer:
     def _mounted(self, maps: Float, azimuth: Float) -> Float:
         """Degrees between those of the grid, as the array is mounted, of what was found in maps."""
         return np.asarray(wrap(np.round(self.array.fold(refine(maps, azimuth) + self.array.yaw), 2)))
-
-    def _taught_places(self) -> NDArray[np.int64]:
-        """As `evidence`, but what was taught at the mirror image of a direction counts as taught there."""
-        counts = self.evidence
-        places = to_class(self.array.fold(grid(len(counts))))
-        return np.bincount(places, weights=counts, minlength=len(counts)).astype(np.int64)
 
     # ---- learning and forgetting ----
 
@@ -366,7 +360,10 @@ class Localizer:
 
     @property
     def evidence(self) -> NDArray[np.int64]:
-        """How often each direction was taught, (360,), as the array is mounted; zeros for a model."""
+        """How often each direction was taught, (360,), as the array is mounted; zeros for a model.
+
+        An array on a line is taught at a direction and its mirror image alike.
+        """
         if isinstance(self._known, Model):
             return np.zeros(self._known.prior.n_directions, np.int64)
         return np.roll(self._known.learner.counts, round(self.array.yaw))

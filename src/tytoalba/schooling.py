@@ -112,7 +112,8 @@ def school(
 
     start: a prior of the same array to go on from; the width is its own then, and it has as many blocks at
     least.
-    A symmetric array sees each frame from a side drawn anew in every epoch: more scenes for nothing.
+    A symmetric array sees each frame from a side drawn anew in every epoch: more scenes for nothing. One on a
+    line learns each direction and its mirror image as one.
     """
     import torch
 
@@ -129,7 +130,8 @@ def school(
         done = 0
         for frames, azimuth in mixer.frames(n_frames):
             rows = slice(done, done := done + len(frames))
-            X[rows], target[rows] = frames, labels(azimuth, device, sigma)
+            places = array.alike(azimuth.cpu().numpy())
+            X[rows], target[rows] = frames, labels(places, device, sigma)
 
     def next_epoch(epoch: int, n_epochs: int) -> None:
         if epoch % EPOCHS_A_MIX == 0 and epoch < n_epochs:

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba.angles import Float
 from tytoalba.balance import count_directions, frame_weights, prior_correction
 from tytoalba.errors import TytoError
 from tytoalba.head import AnalyticHead
@@ -98,6 +99,7 @@ class Tyto(Method):
     sides: "one": each frame is learned from one side only, which it draws itself; "all": from every side, for
     its mirrored or turned place too, in nearly twice the time.
     learns: False is what the prior alone can do.
+    An array on a line cannot tell a direction from its mirror image: what is taught at one is taught at both.
     """
 
     def __init__(
@@ -156,7 +158,7 @@ class Tyto(Method):
 
     def learn(self, phase: Phase) -> None:
         """Add the frames to the sums."""
-        X, azimuth, _ = checked_phase(self.task, phase, finite=not self.learns)
+        X, azimuth = self._checked(phase)
         if not self.learns:
             return
         # the sums of a head are replaced, never changed: an error leaves ours as they were
@@ -186,7 +188,7 @@ class Tyto(Method):
 
     def lesson(self, phase: Phase) -> Lesson:
         """A phase as the sums take it: what can be taken away again without the frames."""
-        X, azimuth, _ = checked_phase(self.task, phase, finite=False)
+        X, azimuth = self._checked(phase)
         if self._held is not None or self.cap > 1:
             raise TytoError("lessons are for learners with cap = 1 and an alpha that is not held-out")
         rows = [
@@ -354,6 +356,11 @@ class Tyto(Method):
         with np.errstate(invalid="ignore"):  # for ever: infinity over infinity
             weight = self.prior_frames / np.maximum(self.prior_frames + taught, 1e-9)
         return np.asarray(np.nan_to_num(weight, nan=1.0))
+
+    def _checked(self, phase: Phase) -> tuple[NDArray[np.float32], Float]:
+        """Frames, and all directions that each may come from as far as the array can tell."""
+        X, azimuth, _ = checked_phase(self.task, phase, finite=not self.learns)
+        return X, self.task.array.alike(azimuth) if self.task.array else azimuth
 
     def _rows(self, X: NDArray[np.float32], azimuth: NDArray[np.floating]) -> Iterator[tuple[Any, Any]]:
         """H and labels of some frames: from every side, or each from its own."""

@@ -13,12 +13,16 @@ from tytoalba.symmetry import Symmetry, symmetries
 
 
 def views_of(task: Task) -> list[tuple[Symmetry, Any]]:
-    """The symmetries of the array, and the order that features come to by each; the plain view first."""
+    """The symmetries of the array, and the order that features come to by each; the plain view first.
+
+    The mirror image of a line's world is no other view: its features are the same.
+    """
     plain = Symmetry((), False, 0), slice(None)
     if task.array is None or task.gcc is None or task.gcc.n_features != task.n_inputs:
         return [plain]
     found = symmetries(task.array) if task.n_directions == N_DIRECTIONS else ()
-    return [plain, *((s, s.order(task.gcc)) for s in found[1:])]
+    others = (s for s in found[1:] if s.partner != found[0].partner)
+    return [plain, *((s, s.order(task.gcc)) for s in others)]
 
 
 def own_side(X: NDArray[np.float32], n_sides: int) -> NDArray[np.intp]:
