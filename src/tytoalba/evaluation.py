@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -186,9 +186,11 @@ def _answers(owl: Localizer, recording: Recording) -> Found:
     found: Found = {}
     counts: tuple[Literal[1], Literal[2]] = (1, 2)
     for n in counts:
-        if (recording.n_sources == n).any():
-            opinion = owl.answers(recording, n)
-            found[n] = _reference(recording, n), opinion.azimuth, opinion.probability
+        rows = recording.n_sources == n
+        if rows.any():
+            part = replace(recording, frame_ids=recording.frame_ids[rows], azimuth=recording.azimuth[rows])
+            opinion = owl.answers(part, n)
+            found[n] = _reference(part, n), opinion.azimuth, opinion.probability
     return found
 
 
