@@ -524,6 +524,9 @@ def test_score_refuses_with_the_remedy(tyto: Tyto, simulated: Path, tmp_path: Pa
     assert "no method called 'ears'; known: srp, music" in tyto("score", simulated, "-m", "ears").error
     assert "has no part called 'attic'" in tyto("score", simulated, "--part", "attic").error
     assert "no band '8000-100'" in tyto("score", simulated, "--band", "8000-100").error
+    for picture, why in (("sure.txt", "the name of a picture ends in .png"), ("no/sure.png", "no folder")):
+        for option in ("--plot", "--reliability"):
+            assert why in tyto("score", tmp_path / "nowhere", option, tmp_path / picture).error  # said first
     (simulated / "test" / "extra.wav").write_bytes(b"")
     try:
         assert "extra.wav has no labels" in tyto("score", simulated).error

@@ -135,10 +135,17 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write a picture (png, svg, pdf by its name), whole or not at all."""
+def check_picture(path: str | Path) -> None:
+    """Refuse what cannot be drawn into: worth asking before minutes of work, not after."""
     if Path(path).suffix.lower() not in PICTURES:
         raise TytoError(f"{path}: the name of a picture ends in {', '.join(PICTURES)}")
+    if not Path(path).parent.is_dir():
+        raise TytoError(f"{path}: there is no folder {Path(path).parent}; make it first")
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Write a picture (png, svg, pdf by its name), whole or not at all."""
+    check_picture(path)
     with written_whole(path) as temporary:
         figure.savefig(temporary, dpi=130, metadata={"Date": None} if Path(path).suffix == ".svg" else None)
 

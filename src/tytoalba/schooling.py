@@ -130,7 +130,8 @@ def school(
         done = 0
         for frames, azimuth in mixer.frames(n_frames):
             rows = slice(done, done := done + len(frames))
-            places = array.alike(azimuth.cpu().numpy())
+            on_line = array.mirror_axis is not None  # others need no way off a GPU and back
+            places = array.alike(azimuth.cpu().numpy()) if on_line else azimuth
             X[rows], target[rows] = frames, labels(places, device, sigma)
 
     def next_epoch(epoch: int, n_epochs: int) -> None:

@@ -59,10 +59,14 @@ def score(
     """
     from tytoalba.custody import read
     from tytoalba.data import open_dataset
-    from tytoalba.evaluation import overall, run_localizer, run_method
+    from tytoalba.evaluation import decisions, overall, run_localizer, run_method
     from tytoalba.evaluation import score as score_outcome
     from tytoalba.locating import METHODS
+    from tytoalba.report import check_picture, plot_errors, plot_reliability, save_figure
 
+    for picture in (plot, reliability):
+        if picture is not None:
+            check_picture(picture)
     models = model or []
     methods = method or ([] if models else ["srp"])
     if unknown := [name for name in methods if name not in METHODS]:
@@ -107,14 +111,9 @@ def score(
         out.print(table, *([trust] if trust.rows else []))
     alone = {name: outcomes[1] for name, outcomes in found.items() if 1 in outcomes}
     if plot is not None and alone:
-        from tytoalba.report import plot_errors, save_figure
-
         save_figure(plot_errors(alone, f"{data.name}, one source"), plot)
         err.print(f"drawn: {plot}")
     if reliability is not None:
-        from tytoalba.evaluation import decisions
-        from tytoalba.report import plot_reliability, save_figure
-
         name = models[0].name
         save_figure(plot_reliability(*decisions(found[name]), f"{name}, {data.name}"), reliability)
         err.print(f"drawn: {reliability}")
