@@ -19,7 +19,8 @@ from tytoalba.opinions import Blend
 from tytoalba.prior import Prior, PriorError, array_of, prior_gcc, scores
 from tytoalba.shelf import PriorMaps, find_prior, prior_folder, same_ears, shipped_priors
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +195,12 @@ def test_shipped_priors_find_any_wave_from_all_around(name: str, noise: float) -
     else:  # a line hears how far along it a wave comes, and nothing else
         along, wanted = (np.cos(np.deg2rad(angle - array.mirror_axis)) for angle in (found, azimuth))
         assert np.abs(along - wanted).max() <= 0.02
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", shipped_priors())
+def test_torch_hears_the_same(name: str, device: str) -> None:
+    shipped = Prior.load(shipped_priors()[name])
+    X = shipped.gcc(plane_waves(shipped.array, np.arange(0.0, 360.0, 45.0))).reshape(8, -1)
+    there = shipped.logits(torch.from_numpy(X).to(device)).cpu().numpy()
+    assert np.array_equal(there, shipped.logits(X))

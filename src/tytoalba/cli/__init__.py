@@ -77,7 +77,7 @@ def main() -> None:
     """Run the command; what is refused is said in one line, without a traceback."""
     warnings.showwarning = print_warning
     try:
-        app()
+        app(prog_name="tyto")
     except (TytoError, OSError) as error:
         print_error(str(error))
         sys.exit(2)

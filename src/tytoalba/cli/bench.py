@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -108,7 +107,7 @@ def bench(
             prepared,
             result_file,
             device=where,
-            command=shlex.join(["tyto", *sys.argv[1:]]),
+            command=_command(name, size, data, methods, seeds, speech, changes or []),
             processes=jobs,
             kept=cache,
             on_job=lambda done, total: progress.update(learning, completed=done, total=total),
@@ -119,6 +118,34 @@ def bench(
         print_json({"results": [str(result_file)], "written": []})
     else:
         err.print(f"results: {result_file}; tyto report {result_file} makes tables, figures and a page")
+
+
+def _command(
+    name: str,
+    size: float | None,
+    data: str | None,
+    methods: str | None,
+    seeds: str | None,
+    speech: Path | None,
+    changes: list[str],
+) -> str:
+    """What brings these results again: without what lay where, which is nobody's business.
+
+    >>> _command("quick", 0.5, None, "tyto,joint", None, Path("home/me"), ["name=mine"])
+    'tyto bench quick --size 0.5 --methods tyto,joint --speech SPEECH --set name=mine'
+    """
+    from tytoalba.benchdata import data_name
+
+    given = {
+        "--size": None if size is None else f"{size:g}",
+        "--data": data and data_name(data),
+        "--methods": methods,
+        "--seeds": seeds,
+        "--speech": speech and "SPEECH",
+    }
+    words = [word for option, value in given.items() if value for word in (option, value)]
+    words += [word for change in changes for word in ("--set", change)]
+    return shlex.join(["tyto", "bench", Path(name).name, *words])
 
 
 def _unfit(data: BenchData, config: Config) -> str:
