@@ -93,7 +93,7 @@ def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None
     path, results = tmp_path / "new" / "usb.safetensors", tmp_path / "judged" / "usb.json"
     ran = tyto("prior", "respeaker-usb-4", *TINY, "-o", path, "--results", results, "--json")
     assert ran.code == 0, ran.err
-    assert asked == [40, 100, 300]
+    assert asked == [40, 200, 300]
     (line,) = ran.out.splitlines()
     told = json.loads(line)
     assert json.loads(results.read_text()) == told
@@ -140,7 +140,7 @@ def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: 
         return Prior.load(path)
 
     first, again = made("1", "--cache", str(cache)), made("2", "--cache", str(cache))
-    assert asked == [40, 100, 300]
+    assert asked == [40, 200, 300]
     assert len(list(cache.iterdir())) == 3
     assert np.array_equal(first.digest, again.digest)
     further = made("further", "--cache", str(cache), "--start", str(tmp_path / "1"), "--width", "9")
@@ -151,7 +151,7 @@ def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: 
     assert slowly.about["recipe"]["lr"] == 1e-9
     assert not np.array_equal(first.digest, slowly.digest)
     other = made("3", "--cache", str(cache), "--seed", "1")  # other scenes
-    assert asked[3:] == [40, 100, 300]
+    assert asked[3:] == [40, 200, 300]
     assert not np.array_equal(first.digest, other.digest)
     calm = made("4", "--cache", str(cache), "--calm", "1")  # other rooms, to learn from only
     assert asked[6:] == [40]
@@ -193,6 +193,24 @@ def test_a_prior_of_another_array_is_a_beginning(tyto: Tyto, mine: Path) -> None
         np.testing.assert_allclose(weights, moved[name], atol=0.01)
     assert found.blend(1).margin >= 0
     check_judged(json.loads(ran.out)["judged"])
+
+
+def test_a_prior_is_calibrated_anew(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None:
+    first, again = tmp_path / "first.safetensors", tmp_path / "again.safetensors"
+    assert tyto("prior", "respeaker-usb-4", *TINY, "-o", first).code == 0
+    asked.clear()
+    anew = ("--start", first, "--epochs", "0", "--seed", "1")
+    ran = tyto("prior", "respeaker-usb-4", *TINY, *anew, "-o", again)
+    assert ran.code == 0, ran.err
+    assert asked == [200, 300]  # no room: there is nothing to learn
+    one, other = Prior.load(first), Prior.load(again)
+    assert (one.array, one.about) == (other.array, other.about)
+    changed = {key for key in one.constants if one.constants[key] != other.constants[key]}
+    assert {"blends"} <= changed <= {"blends", "counting"}
+    X = np.random.default_rng(0).standard_normal((3, one.gcc.n_features), np.float32)
+    assert np.array_equal(one.logits(X), other.logits(X))
+    for k in (0, 1):
+        assert np.array_equal(one.simulated_frames()[k], other.simulated_frames()[k])
 
 
 @pytest.mark.parametrize(

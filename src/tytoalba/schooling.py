@@ -196,15 +196,34 @@ def calibrated(prior: Prior, held: FeatureSet, device: str = "cpu") -> Prior:
             raise DataError(
                 f"only {rows.sum()} frames with {n} sources to calibrate on: simulate more scenes"
             )
-        true = where[rows, :n]
-        mixed = [mixed_maps(learned[rows], fallback[rows], weight) for weight in WEIGHTS]
-        best = int(np.argmax([_hits(_found(maps, n), true) for maps in mixed]))
-        trusted, second = (_calibration(maps, true) for maps in (mixed[best], fallback[rows]))
-        tried = [Blend(trusted, second, margin, WEIGHTS[best]) for margin in MARGINS]
-        hits = np.array([_hits(blend(learned[rows], fallback[rows], n).azimuth, true) for blend in tried])
-        blends[str(n)] = tried[np.flatnonzero(hits >= hits.max() - LITTLE)[-1]].to_dict()
+        blends[str(n)] = _best_blend(learned[rows], fallback[rows], where[rows, :n]).to_dict()
     counting = [calibration.to_dict() for calibration in _counting(learned, where)]
     return replace(prior, constants=prior.constants | {"blends": blends, "counting": counting})
+
+
+def _best_blend(learned: Float, fallback: Float, true: Float) -> Blend:
+    """How to blend two maps of frames (n_frames, 360) whose sources `true` (n_frames, n) are known.
+
+    Margins are tried on the half of the frames, in their order, that calibrations were not fitted on: on
+    their own scenes these look better than they are, and SRP-PHAT too sure of itself.
+    """
+    n = true.shape[1]
+    mixed = [mixed_maps(learned, fallback, weight) for weight in WEIGHTS]
+    best = int(np.argmax([_hits(_found(maps, n), true) for maps in mixed]))
+
+    def fitted(rows: NDArray[np.bool_]) -> Blend:
+        trusted, second = (_calibration(maps[rows], true[rows]) for maps in (mixed[best], fallback))
+        return Blend(trusted, second, weight=WEIGHTS[best])
+
+    found = np.empty((len(MARGINS), *true.shape))
+    first = np.arange(len(true)) < len(true) // 2
+    for half in (first, ~first):
+        other = fitted(~half)
+        for k, margin in enumerate(MARGINS):
+            found[k, half] = replace(other, margin=margin)(learned[half], fallback[half], n).azimuth
+    hits = np.array([_hits(one, true) for one in found])
+    margin = MARGINS[np.flatnonzero(hits >= hits.max() - LITTLE)[-1]]
+    return replace(fitted(np.ones(len(true), np.bool_)), margin=margin)
 
 
 def judge(prior: Prior, frames: FeatureSet, device: str = "cpu") -> list[Judgement]:

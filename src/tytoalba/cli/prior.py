@@ -41,7 +41,7 @@ def prior(
         str | None,
         typer.Option(
             help="Prior to go on from, as wide: a file, or an array whose prior comes with tyto. It may be "
-            "of other microphones; with --epochs 0 it is only calibrated for these."
+            "of other microphones; with --epochs 0 it is only calibrated, for these or anew."
         ),
     ] = None,
     rate: Annotated[
@@ -121,6 +121,7 @@ def prior(
     if rate is not None and not 0 < rate < math.inf:
         raise TytoError(f"--rate must be a positive number, got {rate:g}")
     begun = Prior.load(shipped_priors().get(start, Path(start))) if start else None
+    known = begun if begun and not epochs and same_ears(begun.array, mics) else None
     if begun and not same_ears(begun.array, mics):
         begun = begun.moved(mics)
     if begun and leave_one_out:
@@ -149,21 +150,25 @@ def prior(
         "recipe": replace(recipe, epochs=epochs, lr=rate or recipe.lr),
         "seed": seed,
     }
-    few = max(100, min(400, scenes // 8))  # fewer calibrate badly
+    few = max(100, min(400, scenes // 8))
     simulated = partial(_simulated, mics, turns, processes, cache)
-    lessons = simulated(Stems, gather_stems, "rooms to mix in", voices, scenes, "train", 3 * seed, calm)
-    with progress_bar("epochs") as steps:
-        mixer = Mixer(lessons, prior_gcc(mics), seed=seed, device=where)
-        made = school(mixer, frames, start=begun, on_progress=steps, **how)
-        del mixer  # gigabytes of a GPU
-    held = simulated(FeatureSet, simulate, "scenes to calibrate on", (real,), few, "valid", 3 * seed + 1)
+    if known:  # nothing is learned, all stays but how far it is trusted
+        made = replace(known, array=mics)
+    else:
+        lessons = simulated(Stems, gather_stems, "rooms to mix in", voices, scenes, "train", 3 * seed, calm)
+        with progress_bar("epochs") as steps:
+            mixer = Mixer(lessons, prior_gcc(mics), seed=seed, device=where)
+            made = school(mixer, frames, start=begun, on_progress=steps, **how)
+            del mixer  # gigabytes of a GPU
+        made.about.update(
+            families=list(turns),
+            n_scenes=scenes,
+            calm=calm,
+            speech="real and synthetic" if speech else "synthetic",
+        )
+    n_held = max(200, few)  # fewer calibrate badly
+    held = simulated(FeatureSet, simulate, "scenes to calibrate on", (real,), n_held, "valid", 3 * seed + 1)
     made = calibrated(made, held, where)
-    made.about.update(
-        families=list(turns),
-        n_scenes=scenes,
-        calm=calm,
-        speech="real and synthetic" if speech else "synthetic",
-    )
     path.parent.mkdir(parents=True, exist_ok=True)
     made.save(path)
     strange = simulated(FeatureSet, simulate, "scenes to judge on", (real,), 3 * few, "test", 3 * seed + 2)
