@@ -167,6 +167,27 @@ def test_size_seed_bands_and_array_of_a_simulation(presets: dict[str, Preset]) -
     assert other.n_inputs != small.n_inputs
 
 
+def test_bands_together_are_the_band_that_holds_them(presets: dict[str, Preset]) -> None:
+    presets["tiny"] = replace(TINY, parts=tuple(part for part in TINY.parts if part.name != "human"))
+    low, high, edge = *BAND, 1500.0
+    how: Any = {"size": 0.1}
+    one = load_benchdata("simulated:tiny", bands=BAND, **how)
+    data = load_benchdata("simulated:tiny", bands=[(low, edge), (edge, high)], parts=2, **how)
+    assert data.plain.gcc == one.gcc
+    for mine, theirs in zip(sets(data.plain), sets(one), strict=True):
+        np.testing.assert_allclose(mine.X, theirs.X, atol=3e-3)  # the bin at the edge counts twice
+        assert not np.allclose(mine.X, theirs.X[::-1], atol=3e-3)
+        assert np.array_equal(mine.azimuth, theirs.azimuth, equal_nan=True)
+    assert_same(one.plain, one)
+    unknown = replace(one, gcc=None)
+    assert unknown.plain is unknown  # as it comes
+    apart = load_benchdata("simulated:tiny", bands=[(low, edge), (edge + 500.0, high)], **how)
+    with pytest.raises(DataError, match="do not follow each other: leave out the option plain"):
+        _ = apart.plain
+    with pytest.raises(DataError, match="which features of simulated:tiny"):
+        _ = replace(data, gcc=one.gcc).plain
+
+
 def test_windows_of_simulated_and_recorded_frames(presets: dict[str, Preset], folder: Path) -> None:
     presets["tiny"] = replace(TINY, parts=tuple(part for part in TINY.parts if part.name != "human"))
     plain, cut = (load_benchdata("simulated:tiny", bands=BAND, size=0.1, parts=n) for n in (1, 2))

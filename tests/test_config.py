@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tytoalba.config import Job, load_config, shipped_configs
+from tytoalba.config import SEES, Job, load_config, shipped_configs
 from tytoalba.errors import TytoError
 from tytoalba.methods import METHODS
 from tytoalba.methods.contract import toy_task
@@ -36,7 +36,7 @@ def test_every_shipped_option_is_one_of_its_method(name: str) -> None:
     for method, chosen in options:
         taken = inspect.signature(METHODS[method]).parameters
         small = {key: 20 for key in ("n_features", "n_centres") if key in taken}  # these take memory at once
-        METHODS[method](TASK, **{k: v for k, v in {**chosen, **small}.items() if k != "windows"})
+        METHODS[method](TASK, **{k: v for k, v in {**chosen, **small}.items() if k not in SEES})
         assert not {"n_features", "n_centres"} & chosen.keys() - taken.keys()
 
 
@@ -49,7 +49,9 @@ def test_what_is_shown_of_frames_that_have_windows() -> None:
         ("icarl", "windows=False"), ("tyto", "learns=False, answers=anywhere"), ("tyto", ""),
     ]  # fmt: skip
     with_windows = [name for name in shipped_configs() if load_config(name).parts > 1]
-    assert with_windows == ["ablation", "generalised", "learner", "looks"]
+    assert with_windows == ["ablation", "generalised", "learner", "looks", "quick"]
+    quick = {job.method: job.options.get("plain", False) for job in load_config("quick").jobs()}
+    assert [method for method, plain in quick.items() if not plain] == ["srp-phat", "tyto"]
     for name in ("ablation", "generalised", "learner"):  # elsewhere the paper's network hears whole frames
         jobs = load_config(name).jobs()
         paper = [job for job in jobs if job.method in GRADIENT and "network" not in job.options]
@@ -163,7 +165,7 @@ def test_changes() -> None:
     assert (config.verify, config.noise_share) == (True, 0.5)
     assert config.options == {
         **before.options,  # what was not changed stays, in the changed tables too
-        "tyto": {"alpha": 0.1, "n_features": 50, "sigma": 14.0},
+        "tyto": {"n_features": 50},
         "lwf": {**before.options["lwf"], "schedule": "constant"},
         "ewc": {"epochs": 2},
     }

@@ -482,9 +482,10 @@ def test_windows_are_shown_unless_they_shall_not(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(lessons[0].X, data.train.X[:, :n])
 
 
-def test_whole_frames_of_frames_with_windows_are_those_without_any() -> None:
+@pytest.mark.parametrize("shown", [{"windows": False}, {"plain": True}])
+def test_whole_frames_of_frames_with_windows_are_those_without_any(shown: dict[str, bool]) -> None:
     config = toy_config(methods=("srp-phat", "icarl"), parts=2)
-    blind = replace(config, options={k: {**SMALL.get(k, {}), "windows": False} for k in config.methods})
+    blind = replace(config, options={k: SMALL.get(k, {}) | shown for k in config.methods})
     for number in (0, 1):
         got, want = (
             [row["acc"] for row in one_job(*chosen, number)]
@@ -497,7 +498,7 @@ def test_whole_frames_of_frames_with_windows_are_those_without_any() -> None:
 @pytest.mark.usefixtures("compass")
 def test_whole_frames_of_features_that_nobody_knows() -> None:
     config = Config("toy", methods=("compass",), n_phases=2, options={"compass": {"windows": False}})
-    with pytest.raises(TytoError, match=r"which features of toy .* leave out the option windows"):
+    with pytest.raises(TytoError, match=r"which features of toy .* leave out the options windows"):
         one_job(config, compass_data())
 
 

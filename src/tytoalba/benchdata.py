@@ -78,19 +78,48 @@ class BenchData:
     @property
     def whole(self) -> BenchData:
         """The same of whole frames, without windows: views of the features, which are not copied."""
+        gcc = self._whole_gcc()
+        return self._seen(lambda X: X[:, : gcc.n_features], gcc)
+
+    @property
+    def plain(self) -> BenchData:
+        """The same of whole frames and one band from the lowest to the highest, as the paper has it.
+
+        Bands count by their bins; a bin at an edge of two bands counts twice. Features that come without
+        their GCC-PHAT, as the authors' do, stay as they are.
+        """
+        if self.gcc is None:
+            return self
+        gcc = self._whole_gcc()
+        edges, share = np.array(gcc.band_list), gcc.band_shares.astype(np.float32)
+        if not np.array_equal(edges[1:, 0], edges[:-1, 1]):
+            raise DataError(
+                f"the bands {gcc.band_list} Hz do not follow each other: leave out the option plain"
+            )
+
+        def together(X: NDArray[np.float32]) -> NDArray[np.float32]:
+            bands = X[:, : gcc.n_features].reshape(len(X), len(share), -1)
+            return np.asarray(np.einsum("b,nbf->nf", share, bands))
+
+        return self._seen(together, replace(gcc, bands=(float(edges[0, 0]), float(edges[-1, 1]))))
+
+    def _whole_gcc(self) -> GccPhat:
         if self.gcc is None or self.gcc.n_features != self.n_inputs:
             raise DataError(
                 f"nobody knows which features of {self.name} are of whole frames, as they come without their "
-                "GCC-PHAT: leave out the option windows"
+                "GCC-PHAT: leave out the options windows and plain"
             )
-        n = self.gcc.whole.n_features
+        return self.gcc.whole
 
-        def first(frames: Frames) -> Frames:
-            return replace(frames, X=frames.X[:, :n])
+    def _seen(self, how: Callable[[NDArray[np.float32]], NDArray[np.float32]], gcc: GccPhat) -> BenchData:
+        """All frames as other features of theirs."""
 
-        tests = {key: first(frames) for key, frames in self.tests.items()}
-        valid = first(self.valid) if self.valid else None
-        return replace(self, train=first(self.train), valid=valid, tests=tests, gcc=self.gcc.whole)
+        def other(frames: Frames) -> Frames:
+            return replace(frames, X=how(frames.X))
+
+        tests = {key: other(frames) for key, frames in self.tests.items()}
+        valid = other(self.valid) if self.valid else None
+        return replace(self, train=other(self.train), valid=valid, tests=tests, gcc=gcc)
 
     def save(self, path: str | Path) -> None:
         """Write everything to a safetensors file, so that a stopped benchmark or a second process has it."""

@@ -20,14 +20,18 @@ from tytoalba.methods import METHODS
 from tytoalba.methods.method import Scaling
 from tytoalba.phases import ORDERS, Order
 
+SEES = ("windows", "plain")
+"""Options that say what a method sees of the features; it is not told."""
+
 
 @dataclass(frozen=True)
 class Config:
     """A benchmark, as its TOML file says it.
 
     methods: names in `METHODS`. options: hyper-parameters by method. variants: for a method, a list of
-    options to run one after another (a sweep). One option is for any method and is not told to it:
-    windows = false shows it whole frames alone, without the windows that `parts` adds.
+    options to run one after another (a sweep). Two options are for any method and are not told to it:
+    windows = false shows it whole frames alone, without the windows that `parts` adds; plain = true shows it
+    whole frames and all bands as one, as the paper's methods see them.
     bands, parts: of GCC-PHAT, as `GccPhat` takes them. noises and snr: test conditions beside the quiet one.
     max_sources: training frames with more sources than this are left out.
     context: further conditions: scores averaged over so many neighbouring frames on each side.
@@ -88,8 +92,9 @@ class Config:
         }
         if wrong := [key for key, (_, right) in wanted.items() if not right]:
             raise TytoError(f"{wrong[0]} must be {wanted[wrong[0]][0]}; got {getattr(self, wrong[0])!r}")
-        if odd := [t["windows"] for t in tables if not isinstance(t.get("windows", True), bool)]:
-            raise TytoError(f"the option windows must be true or false; got {odd[0]!r}")
+        for key in SEES:
+            if odd := [t[key] for t in tables if not isinstance(t.get(key, True), bool)]:
+                raise TytoError(f"the option {key} must be true or false; got {odd[0]!r}")
         if len({job.key for job in self.jobs()}) < len(self.jobs()):
             raise TytoError("a method, seed, order or variant is listed twice")
 

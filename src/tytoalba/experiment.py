@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tytoalba import __version__
 from tytoalba.angles import Float, decode, decode_two
 from tytoalba.benchdata import CLEAN, BenchData, Frames
-from tytoalba.config import Config, Job
+from tytoalba.config import SEES, Config, Job
 from tytoalba.errors import TytoError
 from tytoalba.files import written_whole
 from tytoalba.methods import METHODS, Method, Task
@@ -88,7 +88,10 @@ _shared_data = lru_cache(maxsize=1)(BenchData.load)
 def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu") -> list[dict[str, Any]]:
     """Let one method learn all phases and test it after each; the rows of the result file."""
     data = _shared_data(data) if isinstance(data, Path) else data
-    data = data if job.options.get("windows", True) else data.whole
+    if job.options.get("plain", False):
+        data = data.plain
+    elif not job.options.get("windows", True):
+        data = data.whole
     directions = groups(config.n_phases, job.order, job.seed)
     phases = _Phases(config, data.train, directions, job.seed, device)
     task = Task(
@@ -150,7 +153,7 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
 
 def _made(job: Job, task: Task) -> Method:
     try:
-        return METHODS[job.method](task, **{k: v for k, v in job.options.items() if k != "windows"})
+        return METHODS[job.method](task, **{k: v for k, v in job.options.items() if k not in SEES})
     except (TypeError, ValueError) as error:
         raise TytoError(f"{job.method} cannot be made with options {job.options}: {error}") from error
 
