@@ -151,18 +151,18 @@ def test_priors_of_the_docs_are_those_that_were_judged() -> None:
         for line in (ROOT / "docs" / "learner.md").read_text("utf-8").splitlines()
         if re.match(r"\| [a-z0-9-]+ \| [12] \|", line)
     ]
-    moved = [row for row in rows if row[0] in builtin_arrays()]
-    assert len(moved) == 6
-    for name, n, srp, only_moved, *taught in moved:
+    priors = [row for row in rows if row[0] in builtin_arrays()]
+    assert len(priors) == 12
+    for name, n, srp, before, moved, *taught in priors:
         assert srp == judged(name, "judged", "srp", int(n))
-        assert only_moved == judged(f"{name}-moved", "judged", "prior", int(n))
+        assert before == judged(f"{name}-before", "judged", "prior", int(n))
+        assert moved == "-" or moved == judged(f"{name}-moved", "judged", "prior", int(n))
         assert taught == [judged(name, "judged", who, int(n)) for who in ("prior", "blend")]
-    left_out = [row for row in rows if row not in moved]
-    assert [len(row) for row in left_out] == 6 * [5] + 6 * [8]
+    left_out = [row for row in rows if row not in priors]
+    assert len(left_out) == 6
     for family, n, *cells in left_out:
-        names = ["pepper-wide"] if len(cells) == 3 else ["respeaker-usb-4", "respeaker-6mic"]
         assert cells == [
-            judged(name, "left_out", who, int(n), family)
-            for name in names
+            judged(f"{name}-left-out", "left_out", who, int(n), family)
+            for name in ("pepper", "respeaker-usb-4", "respeaker-6mic")
             for who in ("srp", "prior", "blend")
         ]

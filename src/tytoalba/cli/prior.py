@@ -121,8 +121,8 @@ def prior(
     if rate is not None and not 0 < rate < math.inf:
         raise TytoError(f"--rate must be a positive number, got {rate:g}")
     begun = Prior.load(shipped_priors().get(start, Path(start))) if start else None
-    known = begun if begun and not epochs and same_ears(begun.array, mics) else None
-    if begun and not same_ears(begun.array, mics):
+    at_home = begun is not None and same_ears(begun.array, mics)
+    if begun and not at_home:
         begun = begun.moved(mics)
     if begun and leave_one_out:
         raise TytoError("--leave-one-out judges priors that start anew, --start knows all acoustics already")
@@ -152,8 +152,8 @@ def prior(
     }
     few = max(100, min(400, scenes // 8))
     simulated = partial(_simulated, mics, turns, processes, cache)
-    if known:  # nothing is learned, all stays but how far it is trusted
-        made = replace(known, array=mics)
+    if begun and at_home and not epochs:  # nothing is learned: all stays but how far it is trusted
+        made = replace(begun, array=mics)
     else:
         lessons = simulated(Stems, gather_stems, "rooms to mix in", voices, scenes, "train", 3 * seed, calm)
         with progress_bar("epochs") as steps:
