@@ -42,7 +42,7 @@ def tyto(tyto: Tyto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tyto:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many scenes were asked for; 40 at most are made, and of 8 rooms at most."""
+    """How many scenes were asked for; 28 at most are made, and of 8 rooms at most."""
     numbers: list[int] = []
 
     def counted(make: Any, most: int) -> Any:
@@ -54,7 +54,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(stems, "N_VOICES", (8, 8))
     monkeypatch.setattr(schooling, "N_KEPT", 50)
-    monkeypatch.setattr(schooling, "simulate", counted(schooling.simulate, 40))
+    monkeypatch.setattr(schooling, "simulate", counted(schooling.simulate, 28))
     monkeypatch.setattr(stems, "gather_stems", counted(stems.gather_stems, 8))
     return numbers
 
