@@ -202,6 +202,15 @@ def test_another_benchmark_is_not_mixed_in(tmp_path: Path, config: Config, data:
     assert len(run(toy_config(), toy_data(), output)["rows"]) == 2 * len(document["rows"])
 
 
+def test_where_the_data_lay_is_not_told_and_may_change(tmp_path: Path) -> None:
+    output, done = tmp_path / "toy.json", []
+    for folder in ("/home/ann/toy", "/home/bob/toy"):
+        config = toy_config(methods=("srp-phat",), data=folder)
+        run(config, toy_data(), output, on_job=lambda *news: done.append(news))
+        assert "/home/" not in output.read_text()
+    assert len(done) == 1  # the second run had nothing left to do
+
+
 def test_a_result_of_before_there_were_windows_goes_on_without_them(tmp_path: Path) -> None:
     output = tmp_path / "toy.json"
     config = toy_config(methods=("srp-phat",))

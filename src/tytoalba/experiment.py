@@ -339,7 +339,7 @@ def _timed(method: Method, phase: Phase) -> float:
 
 
 def _resume(config: Config, data: BenchData, output: Path, command: str, device: str) -> dict[str, Any]:
-    described = _written(config.__dict__)
+    described = _written({**config.__dict__, "data": data.name})  # not where it lies
     fresh = {
         "format": FORMAT,
         "version": VERSION,
@@ -364,8 +364,9 @@ def _resume(config: Config, data: BenchData, output: Path, command: str, device:
         found = json.loads(output.read_text(encoding="utf-8"))
         same = found["format"] == FORMAT and found["version"] == VERSION
         as_before = _written(Config(config.name).__dict__)  # what older files do not mention was not there
-        comparable = {k: v for k, v in (as_before | found["config"]).items() if k != "seeds"}
-        wanted = {k: v for k, v in described.items() if k != "seeds"}
+        may_differ = ("seeds", "data")  # the data are compared below
+        comparable = {k: v for k, v in (as_before | found["config"]).items() if k not in may_differ}
+        wanted = {k: v for k, v in described.items() if k not in may_differ}
         if not same or comparable != wanted or found["data"] != fresh["data"]:
             raise TytoError(
                 f"{output} holds another benchmark or other data; choose another --output, or remove it"
