@@ -50,9 +50,8 @@ def test_from_a_name_to_tables_pictures_and_a_page(tyto: Tyto, tmp_path: Path, c
     run = load_results(out / "quick.json")
     assert [row.method for row in run.rows[::2]] == METHODS.split(",")
     assert run.command.startswith("tyto bench quick --size 0.05")
-    assert (
-        "'options.ssl-cil-random={plain=true, n_features=50, width=8}'" in run.command
-    )  # to paste into a shell
+    to_paste = "'options.ssl-cil-random={plain=true, n_features=50, width=8}'"  # quoted for a shell
+    assert to_paste in run.command
     assert str(tmp_path) not in (out / "quick.json").read_text()  # whose machine it was is not told
     assert (run.data_name, len(run.phases)) == ("simulated:quick", 3)
     assert run.rows[-1].options == {"n_features": 50}
