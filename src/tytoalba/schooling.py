@@ -205,7 +205,7 @@ def _best_blend(learned: Float, fallback: Float, true: Float) -> Blend:
     """How to blend two maps of frames (n_frames, 360) whose sources `true` (n_frames, n) are known.
 
     Margins are tried on the half of the frames, in their order, that calibrations were not fitted on: on
-    their own scenes these look better than they are, and SRP-PHAT too sure of itself.
+    their own scenes these can look better than they are, and SRP-PHAT be believed too readily.
     """
     n = true.shape[1]
     mixed = [mixed_maps(learned, fallback, weight) for weight in WEIGHTS]
