@@ -1,0 +1,237 @@
+"""Golden files open, verify and answer as they did when they were written; golden values are what they were.
+
+A failure here says that today's program behaves in another way than the one that wrote tests/golden. If that
+is on purpose, tests/golden/make.py says when it may be run again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+
+from goldens import (
+    ARRAY,
+    CLOSE,
+    EXACT,
+    GOLDEN,
+    IDENTITY,
+    NOW,
+    SIGNING_KEY,
+    VARYING,
+    at_home,
+    bench_result,
+    copied,
+    read_values,
+    small_features,
+    small_prior,
+    small_stems,
+)
+from tytoalba import custody
+from tytoalba.benchdata import BenchData
+from tytoalba.data.features import FeatureSet
+from tytoalba.data.stems import Stems
+from tytoalba.errors import TytoError
+from tytoalba.prior import Prior
+from tytoalba.results import load_results
+from tytoalba.signing import read_manifest, verify_file
+
+pytest.importorskip("pyrage")
+pytest.importorskip("cryptography")
+
+STORED = load_file(GOLDEN / "close.safetensors")
+SIXTEEN_BITS = 2.0**-15
+TIME, AZIMUTH, CONFIDENCE = [1e-9], [0.05], [3e-3]
+"""By how much answers may differ: seconds, degrees (written to 0.01), and a chance or the height of a map."""
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Iterator[Path]:
+    """The golden files in a folder of their own, in the hands of who has the test keys."""
+    with at_home(tmp_path):
+        yield copied(tmp_path)
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether all that two records hold is the same, arrays by type and value."""
+    assert vars(a).keys() == vars(b).keys()
+    return all(same(value, vars(b)[name]) for name, value in vars(a).items())
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(value, b[name]) for name, value in a.items())
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    return bool(a == b)
+
+
+# ---- files ----
+
+
+def test_there_are_no_other_golden_files() -> None:
+    """What is here is looked at below; and altogether it stays small."""
+    found = [path for path in GOLDEN.iterdir() if path.is_file() and path.suffix != ".py"]
+    assert {path.name for path in found} == {
+        "plain.tyto", "plain.tyto.ledger", "sealed.tyto.age", "sealed.tyto.age.ledger", "model.tyto",
+        "model.tyto.sig", "prior.safetensors", "features.safetensors", "sealed-features.age",
+        "stems.safetensors", "bench.safetensors", "results.json", "wave.wav", "values.json",
+        "close.safetensors", SIGNING_KEY, IDENTITY,
+    }  # fmt: skip
+    assert sum(path.stat().st_size for path in found) < 4e6
+
+
+@pytest.mark.parametrize("name", ["plain.tyto", "sealed.tyto.age"])
+def test_states_open_and_their_ledgers_are_true(golden: Path, name: str) -> None:
+    owl = custody.read(golden / name)
+    told, verdict = custody.steps(golden / name, owl)
+    assert verdict == "verified"
+    assert [(step["what"], step["n_frames"], step["time"]) for step in told] == [
+        ("created", 0, NOW), ("learned", 9, NOW), ("forgot", 3, NOW), ("merged", 3, NOW),
+    ]  # fmt: skip
+    assert owl.to_bytes() == (golden / "plain.tyto").read_bytes()
+    assert owl.array == ARRAY
+    assert (owl.n_frames, sorted(owl.state.lessons.values())) == (9, [3, 3, 3])
+    assert [kept.who for kept in owl.state.kept.values()] == ["anna"]
+    assert np.flatnonzero(owl.evidence).tolist() == [0, 75, 112, 212]
+
+
+@pytest.mark.parametrize("name", ["plain.tyto", "sealed.tyto.age"])
+def test_states_can_be_changed_further(golden: Path, name: str) -> None:
+    with custody.changing(golden / name) as step:
+        step.what, step.change = "forgot", step.owl.forget(who="anna")
+    owl = custody.read(golden / name)
+    told, verdict = custody.steps(golden / name, owl)
+    assert (owl.n_frames, len(told), verdict) == (6, 5, "verified")
+
+
+def test_the_model_opens_and_its_signature_holds(golden: Path) -> None:
+    path = golden / "model.tyto"
+    model = custody.read(path)
+    assert model.to_bytes() == path.read_bytes()
+    assert (model.can_learn, model.n_frames) == (False, 9)
+    signer = read_manifest((golden / "model.tyto.sig").read_bytes()).signer
+    manifest = verify_file(path, "model", trusted=[signer])
+    assert (manifest.sequence, manifest.time, manifest.size) == (NOW, NOW, path.stat().st_size)
+    assert manifest.about == {"frames": 9, "released against": "few frames"}
+    assert signer == custody.read(golden / "plain.tyto").owner
+
+
+def test_the_model_is_that_of_the_state(golden: Path) -> None:
+    state, model = (custody.read(golden / f"{name}.tyto").model for name in ("plain", "model"))
+    assert np.abs(state.W - model.W).max() < 1e-5
+    assert np.array_equal(state.coarse().weight, model.weight)
+    assert (state.options, state.array) == (model.options, model.array)
+
+
+@pytest.mark.parametrize(
+    "name", ["plain.tyto", "plain.tyto.ledger", "sealed.tyto.age", "model.tyto", "model.tyto.sig"]
+)
+def test_altered_ones_are_refused(golden: Path, name: str) -> None:
+    """Or all of the above could pass without anything having been looked at."""
+    path = golden / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(TytoError):
+        custody.read(golden / name.removesuffix(".ledger").removesuffix(".sig"))
+
+
+def test_the_prior_opens() -> None:
+    prior = Prior.load(GOLDEN / "prior.safetensors")
+    assert same(prior.weights, small_prior().weights)
+    assert same(prior.frames, small_prior().frames)
+    for name in ("array", "gcc", "steps", "about", "constants"):
+        assert getattr(prior, name) == getattr(small_prior(), name), name
+    X = FeatureSet.load(GOLDEN / "features.safetensors").flat
+    assert np.array_equal(prior.logits(X[:2]), small_prior().logits(X[:2]))
+
+
+def test_features_open(golden: Path) -> None:
+    for name in ("features.safetensors", "sealed-features.age"):
+        assert equal(FeatureSet.load(golden / name), small_features()), name
+
+
+def test_stems_open() -> None:
+    assert equal(Stems.load(GOLDEN / "stems.safetensors"), small_stems())
+
+
+def test_the_bench_cache_opens() -> None:
+    data = BenchData.load(GOLDEN / "bench.safetensors")
+    assert (data.name, data.array, data.n_inputs) == ("simulated:quick", ARRAY, 78)
+    assert {key: len(frames) for key, frames in data.tests.items()} == {
+        ("clean", "test"): 86,
+        ("white -10 dB", "test"): 43,
+    }
+    assert len(data.train) == 167
+    assert data.train.place is not None
+    assert np.array_equal(data.train.place, STORED["bench data/train at"])
+    assert np.array_equal(data.train.X[::9], STORED["bench data/train X"])
+    assert np.array_equal(data.train.azimuth, STORED["bench data/train azimuth"], equal_nan=True)
+
+
+def test_results_open_and_a_run_over_the_same_data_hits_as_often(tmp_path: Path) -> None:
+    stored = load_results(GOLDEN / "results.json")
+    told = json.loads((GOLDEN / "results.json").read_text(encoding="utf-8"))
+    result = json.loads(json.dumps(bench_result(tmp_path / "results.json")))
+    assert {row.method for row in stored.rows} == {"srp-phat", "tyto"}
+    assert len(stored.rows) == len(told["rows"]) == len(result["rows"]) == 18
+    for row, before in zip(result["rows"], told["rows"], strict=True):
+        assert row.keys() == before.keys()
+        errors = ("mae", "sectors")
+        assert {k: v for k, v in row.items() if k not in errors} == {
+            k: v for k, v in before.items() if k not in errors
+        }
+        assert flat(row["mae"]) == pytest.approx(flat(before["mae"]), abs=2e-4, nan_ok=True)
+        for metric in row.get("sectors", ()):
+            found, wanted = row["sectors"][metric], before["sectors"][metric]
+            assert flat(found) == pytest.approx(flat(wanted), abs=2e-4, nan_ok=True)
+    for name in told.keys() - {"rows", *VARYING}:
+        assert result[name] == told[name], name
+    assert result.keys() == told.keys()
+
+
+def flat(values: Any) -> NDArray[np.float64]:
+    """Numbers of a list of lists, NaN for null."""
+    return np.array(values, np.float64).ravel()
+
+
+# ---- values ----
+
+
+def test_all_values_are_stored() -> None:
+    assert read_values().keys() == EXACT.keys()
+    assert {name.split("/")[0] for name in STORED} == CLOSE.keys()
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_values_are_what_they_were(name: str) -> None:
+    assert EXACT[name]() == read_values()[name]
+
+
+@pytest.mark.parametrize("group", CLOSE)
+def test_close_values_are_what_they_were(group: str) -> None:
+    stored = {name.split("/")[1]: v for name, v in STORED.items() if name.split("/")[0] == group}
+    found = CLOSE[group]()
+    assert found.keys() == stored.keys()
+    for name, values in found.items():
+        wanted = stored[name]
+        assert (values.dtype, values.shape) == (wanted.dtype, wanted.shape), name
+        assert np.array_equal(np.isnan(values), np.isnan(wanted)), name
+        apart = np.nan_to_num(np.abs(np.asarray(values, np.float64) - wanted))
+        assert (apart <= tolerance(group, name)).all(), f"{name}: {apart.max()} apart"
+
+
+def tolerance(group: str, name: str) -> Any:
+    """What machines may differ by: more where they round, which turns the last bit into a step."""
+    if group == "located":
+        return TIME + 3 * AZIMUTH + 3 * CONFIDENCE
+    if group == "gathered stems":
+        return 2e-3  # float16, up to 3
+    return 1.01 * SIXTEEN_BITS if name == "sound" else 1e-5
