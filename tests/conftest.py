@@ -18,8 +18,8 @@ import typer.main
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from commands import Ran, Tyto
-from tytoalba import cli
+from tests.helpers.commands import Ran, Tyto
+from tytoalba.cli import app as cli
 from tytoalba.cli.console import err, out
 
 settings.register_profile("exploring", deadline=None)

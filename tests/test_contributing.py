@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tytoalba.benchdata import CLEAN, BenchData, Frames
-from tytoalba.config import Config
-from tytoalba.experiment import run
-from tytoalba.methods import METHODS, Method
-from tytoalba.methods.contract import check_method, toy_features, toy_task
-from tytoalba.page import render
+from tytoalba.bench.config import Config
+from tytoalba.bench.data import CLEAN, BenchData, Frames
+from tytoalba.bench.page import render
+from tytoalba.bench.run import run
+from tytoalba.learning.methods import METHODS, Method
+from tytoalba.learning.methods.contract import check_method, toy_features, toy_task
 
 GUIDE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 import typer.main
 
-from tytoalba.cli import app
-from tytoalba.config import shipped_configs
-from tytoalba.data.simulated import PRESETS
-from tytoalba.geometry import MicArray, builtin_arrays
-from tytoalba.results import Run, load_results
-from tytoalba.soundfiles import write_audio
-from tytoalba.summary import summarise
+from tytoalba.bench.config import shipped_configs
+from tytoalba.bench.results import Run, load_results
+from tytoalba.bench.summary import summarise
+from tytoalba.cli.app import app
+from tytoalba.data.simulation.recordings import PRESETS
+from tytoalba.signal.array import MicArray, builtin_arrays
+from tytoalba.storage.soundfiles import write_audio
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

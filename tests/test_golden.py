@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from goldens import (
+from tests.golden.contents import (
     ARRAY,
     CLOSE,
     EXACT,
@@ -33,14 +33,14 @@ from goldens import (
     small_prior,
     small_stems,
 )
-from tytoalba import custody
-from tytoalba.benchdata import BenchData
+from tytoalba.bench.data import BenchData
+from tytoalba.bench.results import load_results
 from tytoalba.data.features import FeatureSet
-from tytoalba.data.stems import Stems
+from tytoalba.data.simulation.stems import Stems
 from tytoalba.errors import TytoError
-from tytoalba.prior import Prior
-from tytoalba.results import load_results
-from tytoalba.signing import read_manifest, verify_file
+from tytoalba.learning.prior.prior import Prior
+from tytoalba.localizer import store as custody
+from tytoalba.storage.signatures import read_manifest, verify_file
 
 pytest.importorskip("pyrage")
 pytest.importorskip("cryptography")

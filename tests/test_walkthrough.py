@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from commands import Tyto
-from states import settle
-from tytoalba import schooling
-from tytoalba.data.scenes import Scenes
-from tytoalba.geometry import load_array
-from tytoalba.soundfiles import write_audio
+from tests.helpers.commands import Tyto
+from tests.helpers.states import settle
+from tytoalba.data.simulation.scenes import Scenes
+from tytoalba.learning.prior import make as schooling
+from tytoalba.signal.array import load_array
+from tytoalba.storage.soundfiles import write_audio
 
 PAGE = Path(__file__).parents[1] / "docs" / "walkthrough.md"
 PICTURES = ("evidence.png", "located.png")

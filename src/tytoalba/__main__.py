@@ -1,6 +1,6 @@
 """`python -m tytoalba`: the command `tyto`."""
 
-from tytoalba.cli import main
+from tytoalba.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -35,6 +35,46 @@ class WrongKeyError(SealError):
     """Sealed for others: none of the keys at hand opens it."""
 
 
+class LockedError(TytoError):
+    """Another process is writing; nothing was touched."""
+
+
+class LedgerError(TytoError):
+    """A ledger that was altered, or that does not allow the step; it is as it was before."""
+
+
+class LedgerChangedError(LedgerError):
+    """Another process has written a step since this ledger was read."""
+
+
+class UnfinishedStepError(LedgerError):
+    """The last step is in the ledger but not in the state; `Ledger.repair` drops it."""
+
+
+class KeyFileError(TytoError):
+    """A signing key or a list of trusted keys that cannot be used."""
+
+
+class SignatureError(TytoError):
+    """A signature that does not hold, or that cannot be made; no file was changed."""
+
+
+class UntrustedSignerError(SignatureError):
+    """A signature that holds, by somebody who is not trusted."""
+
+
+class MissingSignatureError(SignatureError):
+    """A file without a signature beside it."""
+
+
+class PriorError(TytoError):
+    """A file that holds no usable prior, or a prior of another array."""
+
+
+class ExpansionError(TytoError):
+    """Input or settings that random features cannot use."""
+
+
 class MissingExtraError(TytoError, ImportError):
     """An optional dependency that is not installed.
 

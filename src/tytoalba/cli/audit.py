@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from tytoalba.cli.console import err, out, print_json, progress_bar, write_json
-from tytoalba.cli.models import IdentityFile, read_owl
+from tytoalba.cli.localizer import IdentityFile, read_owl
 from tytoalba.errors import TytoError
 
 
@@ -51,7 +51,7 @@ def audit(
 
 
 def _of_model(path: Path, identity: Path | None, scenes: int, seed: int, as_json: bool) -> dict[str, Any]:
-    from tytoalba.audit import audit as attacked
+    from tytoalba.privacy.audit import audit as attacked
 
     owl = read_owl(path, identity)
     with progress_bar("simulated lessons") as steps:
@@ -65,9 +65,9 @@ def _of_model(path: Path, identity: Path | None, scenes: int, seed: int, as_json
 
 
 def _of_methods(methods: str | None, as_json: bool) -> dict[str, Any]:
-    from tytoalba.benchdata import load_benchdata
-    from tytoalba.config import load_config
-    from tytoalba.privacy_table import privacy_rows, privacy_table
+    from tytoalba.bench.config import load_config
+    from tytoalba.bench.data import load_benchdata
+    from tytoalba.bench.privacy import privacy_rows, privacy_table
 
     config = load_config("privacy")
     chosen = methods.replace(" ", "").split(",") if methods else None

@@ -13,8 +13,8 @@ from tytoalba.cli.console import bars, choose_device, err, out, print_json
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
-    from tytoalba.benchdata import BenchData
-    from tytoalba.config import Config
+    from tytoalba.bench.config import Config
+    from tytoalba.bench.data import BenchData
 
 
 def bench(
@@ -61,9 +61,9 @@ def bench(
     from dataclasses import replace
     from functools import partial
 
-    from tytoalba.benchdata import BenchData, load_benchdata
-    from tytoalba.config import load_config, shipped_configs
-    from tytoalba.experiment import run
+    from tytoalba.bench.config import load_config, shipped_configs
+    from tytoalba.bench.data import BenchData, load_benchdata
+    from tytoalba.bench.run import run
 
     if listing:
         for known, path in shipped_configs().items():
@@ -134,7 +134,7 @@ def _command(
     >>> _command("quick", 0.5, None, "tyto,joint", None, Path("home/me"), ["name=mine"])
     'tyto bench quick --size 0.5 --methods tyto,joint --speech SPEECH --set name=mine'
     """
-    from tytoalba.benchdata import data_name
+    from tytoalba.bench.data import data_name
 
     given = {
         "--size": None if size is None else f"{size:g}",
@@ -150,7 +150,7 @@ def _command(
 
 def _unfit(data: BenchData, config: Config) -> str:
     """Why kept data are not those that a benchmark asks for, or nothing; more noises do no harm."""
-    from tytoalba.benchdata import data_name
+    from tytoalba.bench.data import data_name
 
     if data.name != data_name(config.data):
         return f"holds {data.name}, not {config.data}"
@@ -174,9 +174,9 @@ def report(
 
 
 def _render(results: list[Path], output: Path, json: bool) -> None:
-    from tytoalba.page import render
-    from tytoalba.results import load_results
-    from tytoalba.tables import summary
+    from tytoalba.bench.page import render
+    from tytoalba.bench.results import load_results
+    from tytoalba.bench.tables import summary
 
     written = render(results, output)
     if json:

@@ -49,7 +49,7 @@ def print_json(value: Any) -> None:
 
 def write_json(value: Any, path: Path) -> None:
     """A JSON file, whole or not at all; its folder is made."""
-    from tytoalba.files import written_whole
+    from tytoalba.storage.files import written_whole
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as temporary:
@@ -97,7 +97,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def keys_from(identity: Path | None) -> Iterator[None]:
     """Open sealed files with the key in this file, wherever they are read meanwhile; None: as usual."""
-    from tytoalba.identities import VARIABLE
+    from tytoalba.storage.keys import VARIABLE
 
     before = os.environ.get(VARIABLE)
     if identity is not None:

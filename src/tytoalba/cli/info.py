@@ -11,10 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from tytoalba.cli.console import err, out, print_json
-from tytoalba.cli.models import IdentityFile, read_owl
+from tytoalba.cli.localizer import IdentityFile, read_owl
 
 if TYPE_CHECKING:
-    from tytoalba.localizer import Localizer
+    from tytoalba.localizer.localizer import Localizer
 
 SECTOR = 30
 """Degrees of a line of the table of directions."""
@@ -39,16 +39,16 @@ def info(
     else:
         _print(told)
     if plot is not None:
-        from tytoalba.report import plot_evidence, save_figure
+        from tytoalba.bench.plots import plot_evidence, save_figure
 
         save_figure(plot_evidence(owl.evidence, f"{model.name}: taught frames"), plot)
         err.print(f"drawn: {plot}", soft_wrap=True, markup=False)
 
 
 def _described(path: Path, owl: Localizer) -> dict[str, Any]:
-    from tytoalba.agefile import is_sealed
-    from tytoalba.custody import steps
-    from tytoalba.opinions import known
+    from tytoalba.learning.prior.decisions import known
+    from tytoalba.localizer.store import steps
+    from tytoalba.storage.age import is_sealed
 
     kind = "state" if owl.can_learn else "model"
     told: dict[str, Any] = {

@@ -18,10 +18,10 @@ from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
     from tytoalba.data.features import FeatureSet
-    from tytoalba.data.stems import Stems
-    from tytoalba.data.voice import Voices
-    from tytoalba.geometry import MicArray
-    from tytoalba.schooling import Judgement
+    from tytoalba.data.simulation.stems import Stems
+    from tytoalba.data.simulation.voice import Voices
+    from tytoalba.learning.prior.make import Judgement
+    from tytoalba.signal.array import MicArray
 
     Kept = TypeVar("Kept", FeatureSet, Stems)
 
@@ -87,14 +87,12 @@ def prior(
 
       tyto prior pepper --start pepper --seed 1 --frames 320000 --speech ~/speech
     """
-    from tytoalba.data.acoustics import FAMILIES
     from tytoalba.data.features import FeatureSet
-    from tytoalba.data.stems import Stems, gather_stems
-    from tytoalba.data.voice import SyntheticVoices, choose_voices
-    from tytoalba.geometry import load_array
-    from tytoalba.mixing import Mixer
-    from tytoalba.prior import Prior, prior_gcc
-    from tytoalba.schooling import (
+    from tytoalba.data.simulation.acoustics import FAMILIES
+    from tytoalba.data.simulation.mixer import Mixer
+    from tytoalba.data.simulation.stems import Stems, gather_stems
+    from tytoalba.data.simulation.voice import SyntheticVoices, choose_voices
+    from tytoalba.learning.prior.make import (
         FURTHER,
         RECIPE,
         TURNS,
@@ -104,8 +102,10 @@ def prior(
         school,
         simulate,
     )
-    from tytoalba.schooling import leave_one_out as judge_recipe
-    from tytoalba.shelf import prior_folder, same_ears, shipped_priors
+    from tytoalba.learning.prior.make import leave_one_out as judge_recipe
+    from tytoalba.learning.prior.prior import Prior, prior_gcc
+    from tytoalba.learning.prior.registry import prior_folder, same_ears, shipped_priors
+    from tytoalba.signal.array import load_array
 
     mics = load_array(array)
     turns = tuple(families.replace(" ", "").split(",")) if families else TURNS
@@ -216,7 +216,7 @@ def _simulated(
     calm: float = 0.0,
 ) -> Kept:
     """What some scenes give; with a cache from there, if the same was simulated before."""
-    from tytoalba.schooling import scenes_of
+    from tytoalba.learning.prior.make import scenes_of
 
     spoken = [(voice, voice.n_speakers) for voice in voices]
     told = (__version__, kind.__name__, array.to_toml(), turns, n, speakers, seed, calm, spoken)

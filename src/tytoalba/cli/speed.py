@@ -16,7 +16,7 @@ def speed(json: Annotated[bool, typer.Option("--json", help="For machines.")] = 
 
     Look at the ratios: frames a second differ between machines and with what else they do.
     """
-    from tytoalba.speed import measure
+    from tytoalba.bench.speed import measure
 
     with err.status("measuring..."):
         rows = measure()

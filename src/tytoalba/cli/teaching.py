@@ -36,9 +36,9 @@ def teaching(
 
       tyto teaching respeaker-usb-4 --homes 8 --seconds 2 --speech ~/speech
     """
-    from tytoalba.data.voice import choose_voices
-    from tytoalba.geometry import load_array
-    from tytoalba.teaching import summary, teach_everywhere
+    from tytoalba.bench.lessons import summary, teach_everywhere
+    from tytoalba.data.simulation.voice import choose_voices
+    from tytoalba.signal.array import load_array
 
     if (
         homes < 1

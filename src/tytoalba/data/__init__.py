@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tytoalba.data import folder, sslr
+from tytoalba.data import folder as folder
+from tytoalba.data import sslr as sslr
 from tytoalba.data.recording import Recording
 from tytoalba.errors import DataError
 

@@ -7,22 +7,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import Float
-from tytoalba.containers import header_of
-from tytoalba.data.noise import Noise
 from tytoalba.data.recording import Recording
-from tytoalba.data.simulated import Simulation, as_recording
 from tytoalba.errors import DataError, SealError
-from tytoalba.files import read_tensors, write_tensors
-from tytoalba.gcc import FULL_BAND, GccPhat
-from tytoalba.geometry import MicArray
-from tytoalba.parallel import parallel_map
-from tytoalba.sealing import Recipient, is_sealed, read_secret, write_secret
+from tytoalba.signal.angles import Float
+from tytoalba.signal.array import MicArray
+from tytoalba.signal.gcc import FULL_BAND, GccPhat
+from tytoalba.storage.files import read_tensors, write_tensors
+from tytoalba.storage.parallel import parallel_map
+from tytoalba.storage.sealed import Recipient, is_sealed, read_secret, write_secret
+from tytoalba.storage.tensors import header_of
+
+if TYPE_CHECKING:
+    from tytoalba.data.simulation.noise import Noise
 
 FORMAT = "tytoalba-features"
 VERSION = 1
@@ -181,43 +182,6 @@ def extract_noisy(
     return gather(parts, [r.name for r in recordings], array, gcc, len(noises), on_progress)
 
 
-def simulate_features(
-    simulation: Simulation,
-    part: str,
-    gcc: GccPhat | None = None,
-    *,
-    silent: bool = False,
-    processes: int = 1,
-    on_progress: Progress | None = None,
-) -> FeatureSet:
-    """Features of a simulated part without its sound ever being stored."""
-    return simulate_noisy(
-        simulation, part, [None], gcc, silent=silent, processes=processes, on_progress=on_progress
-    )[0]
-
-
-def simulate_noisy(
-    simulation: Simulation,
-    part: str,
-    noises: Sequence[Noise | None],
-    gcc: GccPhat | None = None,
-    *,
-    silent: bool = False,
-    processes: int = 1,
-    on_progress: Progress | None = None,
-) -> list[FeatureSet]:
-    """Features of a simulated part under several noises (None: as it is), each recording made once."""
-    array = simulation.array
-    gcc = gcc or GccPhat.for_array(array, array.frame_length, FULL_BAND)
-    names = [p.name for p in simulation.preset.parts]
-    if part not in names:
-        raise DataError(f"preset {simulation.preset.name!r} has no part {part!r}; it has: {', '.join(names)}")
-    number = names.index(part)
-    tasks = [task for task in simulation.tasks() if task[0] == number]
-    parts = parallel_map(partial(_simulated_features, simulation, gcc, silent, noises), tasks, processes)
-    return gather(parts, [f"{part}_{i:05d}" for _, i in tasks], array, gcc, len(noises), on_progress)
-
-
 Piece = tuple[list[NDArray[np.float32]], Float, NDArray[np.int32]]
 
 
@@ -232,13 +196,6 @@ def recording_features(
         heard = noise.added_to(samples, recording.array, recording.name) if noise else samples
         X.append(np.asarray(gcc(recording.frames(heard)[used]), np.float32))
     return X, recording.azimuth[used], recording.frame_ids[used].astype(np.int32)
-
-
-def _simulated_features(
-    simulation: Simulation, gcc: GccPhat, silent: bool, noises: Sequence[Noise | None], task: tuple[int, int]
-) -> Piece:
-    made = simulation.recording(task)
-    return recording_features(gcc, silent, noises, as_recording(made, "", simulation.array))
 
 
 def gather(

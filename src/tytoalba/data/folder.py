@@ -20,14 +20,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.agefile import is_sealed, open_bytes
-from tytoalba.angles import Float
 from tytoalba.data.recording import Recording
 from tytoalba.errors import DataError
-from tytoalba.files import written_whole
-from tytoalba.geometry import MicArray, load_array
-from tytoalba.identities import find_identities
-from tytoalba.soundfiles import read_audio, write_audio
+from tytoalba.signal.angles import Float
+from tytoalba.signal.array import MicArray, load_array
+from tytoalba.storage.age import is_sealed, open_bytes
+from tytoalba.storage.files import written_whole
+from tytoalba.storage.keys import find_identities
+from tytoalba.storage.soundfiles import read_audio, write_audio
 
 HEADER = ["frame", "azimuth"]
 _SOUND = (".wav", ".flac", ".ogg")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.angles import Float
 from tytoalba.errors import DataError
-from tytoalba.geometry import MicArray
+from tytoalba.signal.angles import Float
+from tytoalba.signal.array import MicArray
 
 FRAME_LENGTH = 8192
 HOP = 4096

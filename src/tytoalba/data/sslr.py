@@ -33,12 +33,12 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tytoalba.angles import Float, wrap
-from tytoalba.data import safe_pickle
+from tytoalba.data import unpickle as safe_pickle
 from tytoalba.data.recording import FRAME_LENGTH, HOP, Recording
 from tytoalba.errors import DataError, TytoWarning
-from tytoalba.files import written_whole
-from tytoalba.geometry import MicArray, load_array
+from tytoalba.signal.angles import Float, wrap
+from tytoalba.signal.array import MicArray, load_array
+from tytoalba.storage.files import written_whole
 
 CITATION = (
     "W. He, P. Motlicek and J.-M. Odobez, "

@@ -1,0 +1,22 @@
+from . import errors as errors
+from .errors import ArrayError as ArrayError
+from .errors import AudioError as AudioError
+from .errors import DataError as DataError
+from .errors import MissingExtraError as MissingExtraError
+from .errors import TytoError as TytoError
+from .errors import TytoWarning as TytoWarning
+from .localizer.localizer import Localizer as Localizer
+from .localizer.locate import Located as Located
+from .localizer.locate import locate as locate
+from .signal.array import MicArray as MicArray
+from .signal.array import builtin_arrays as builtin_arrays
+from .signal.array import import_odas as import_odas
+from .signal.array import load_array as load_array
+from .signal.gcc import GccPhat as GccPhat
+from .signal.gcc import gcc_phat as gcc_phat
+from .signal.music import Music as Music
+from .signal.srp import SrpPhat as SrpPhat
+from .signal.srp import srp_phat as srp_phat
+
+__all__: list[str]
+__version__: str

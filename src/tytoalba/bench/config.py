@@ -1,0 +1,184 @@
+"""What a benchmark is: data, methods, seeds, phases, conditions; as a TOML file says it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from tytoalba.data.simulation.noise import NOISES, Noise
+from tytoalba.errors import TytoError
+from tytoalba.learning.method import Scaling
+from tytoalba.learning.methods import METHODS
+from tytoalba.learning.phases import ORDERS, Order
+from tytoalba.signal.angles import N_DIRECTIONS
+from tytoalba.signal.gcc import Band
+
+SEES = ("windows", "plain")
+"""Options that say what a method sees of the features; it is not told."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """A benchmark, as its TOML file says it.
+
+    methods: names in `METHODS`. options: hyper-parameters by method. variants: for a method, a list of
+    options to run one after another (a sweep). Two options are for any method and are not told to it:
+    windows = false shows it whole frames alone, without the windows that `parts` adds; plain = true shows it
+    whole frames and all bands as one, as the paper's methods see them.
+    bands, parts: of GCC-PHAT, as `GccPhat` takes them. noises and snr: test conditions beside the quiet one.
+    max_sources: training frames with more sources than this are left out.
+    context: further conditions: scores averaged over so many neighbouring frames on each side.
+    judged_on: "valid" for choosing hyper-parameters, so that the test rooms stay unseen.
+    verify: check at every phase of the first seed that what was accumulated equals the joint closed form.
+    """
+
+    name: str
+    about: str = ""
+    data: str = "simulated:quick"
+    methods: tuple[str, ...] = ("srp-phat", "tyto")
+    seeds: tuple[int, ...] = (0,)
+    n_phases: int = 10
+    orders: tuple[Order, ...] = ("contiguous",)
+    overlap: float = 0.0
+    imbalance: float = 1.0
+    bands: tuple[Band, ...] = ((100.0, 8000.0),)
+    parts: int = 1
+    scaling: Scaling = "frame"
+    noises: tuple[str, ...] = ()
+    snr: tuple[float, ...] = (-20.0, -10.0, 0.0, 10.0)
+    noise_share: float = 0.25
+    context: tuple[int, ...] = ()
+    size: float = 1.0
+    max_sources: int = 2
+    judged_on: Literal["test", "valid"] = "test"
+    verify: bool = False
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    variants: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lists = ("methods", "seeds", "orders", "bands", "noises", "snr", "context")
+        if single := [key for key in lists if not isinstance(getattr(self, key), tuple)]:
+            raise TytoError(f"{single[0]} must be a list, got {getattr(self, single[0])!r}")
+        _refuse_unknown("method", [*self.methods, *self.options, *self.variants], METHODS)
+        _refuse_unknown("noise", self.noises, NOISES)
+        _refuse_unknown("order", self.orders, ORDERS)
+        _refuse_unknown("scaling", [self.scaling], get_args(Scaling))
+        _refuse_unknown("part to judge on", [self.judged_on], ("test", "valid"))
+        if not self.methods or not self.seeds or not self.orders or not self.bands:
+            raise TytoError("a benchmark needs at least one method, one seed, one order and one band")
+        tables = [*self.options.values(), *(table for listed in self.variants.values() for table in listed)]
+        wanted = {
+            "name": ("a file name", Path(str(self.name)).name == self.name and self.name.isprintable()),
+            "data": ("text", isinstance(self.data, str)),
+            "seeds": ("whole numbers from 0", all(isinstance(s, int) and s >= 0 for s in self.seeds)),
+            "n_phases": (f"from 1 to {N_DIRECTIONS}", self.n_phases in range(1, N_DIRECTIONS + 1)),
+            "max_sources": ("at least 1", isinstance(self.max_sources, int) and self.max_sources >= 1),
+            "overlap": ("from 0 to less than 1", 0 <= self.overlap < 1),
+            "imbalance": ("at least 1", self.imbalance >= 1),
+            "bands": ("each [low, high] in Hz", all(0 <= low < high for low, high in self.bands)),
+            "parts": ("a whole number from 1", type(self.parts) is int and self.parts >= 1),
+            "snr": ("decibels", all(-1000 <= snr <= 1000 for snr in self.snr)),
+            "noise_share": ("above 0, at most 1", 0 < self.noise_share <= 1),
+            "context": ("whole numbers from 1", all(isinstance(c, int) and c >= 1 for c in self.context)),
+            "size": ("a positive factor", 0 < self.size < np.inf),
+            "options": ("tables of options, as in variants", all(isinstance(t, dict) for t in tables)),
+        }
+        if wrong := [key for key, (_, right) in wanted.items() if not right]:
+            raise TytoError(f"{wrong[0]} must be {wanted[wrong[0]][0]}; got {getattr(self, wrong[0])!r}")
+        for key in SEES:
+            if odd := [t[key] for t in tables if not isinstance(t.get(key, True), bool)]:
+                raise TytoError(f"the option {key} must be true or false; got {odd[0]!r}")
+        if len({job.key for job in self.jobs()}) < len(self.jobs()):
+            raise TytoError("a method, seed, order or variant is listed twice")
+
+    @property
+    def noise_conditions(self) -> list[Noise]:
+        """The noises to test under."""
+        return [Noise(kind, snr) for kind in self.noises for snr in self.snr]
+
+    def jobs(self) -> list[Job]:
+        """Every (method, variant, order, seed); seeds last, so that a stopped run has whole columns."""
+        made = []
+        for seed in self.seeds:
+            for order in self.orders:
+                for method in self.methods:
+                    for variant in self.variants.get(method, [{}]):
+                        options = {**self.options.get(method, {}), **variant}
+                        label = [f"{key}={value}" for key, value in variant.items()]
+                        label += [f"order={order}"] if len(self.orders) > 1 else []
+                        made.append(Job(method, ", ".join(label), order, seed, options))
+        return made
+
+
+def _refuse_unknown(what: str, names: Iterable[Any], known: Collection[str]) -> None:
+    if unknown := [name for name in names if name not in known]:
+        raise TytoError(f"no {what} called {unknown[0]!r}; known: {', '.join(known)}")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One method, with its options, on one order of phases and one seed."""
+
+    method: str
+    variant: str
+    order: Order
+    seed: int
+    options: dict[str, Any]
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What tells it from the others of its benchmark."""
+        return self.method, self.variant, self.seed
+
+
+def shipped_configs() -> dict[str, Path]:
+    """The benchmarks that come with tytoalba, by name."""
+    folder = Path(str(resources.files("tytoalba") / "resources" / "experiments"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def load_config(name_or_path: str, changes: Sequence[str] = ()) -> Config:
+    """A benchmark by its name, or from a TOML file, changed by such as "seeds=[0,1]"."""
+    path = shipped_configs().get(name_or_path, Path(name_or_path))
+    if not path.is_file():
+        known = ", ".join(shipped_configs())
+        raise TytoError(f"no benchmark called {name_or_path!r} and no such file; shipped: {known}")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        for change in changes:
+            table = _merged(table, _change(change))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise TytoError(f"{path} is not valid TOML: {error}") from error
+    known_keys = set(Config.__dataclass_fields__)
+    if unknown := sorted(set(table) - known_keys):
+        raise TytoError(f"{path}: unknown key {unknown[0]!r}; known: {', '.join(sorted(known_keys))}")
+    table.setdefault("name", path.stem)
+    try:
+        table["bands"] = tuple((float(low), float(high)) for low, high in table.get("bands", [(100, 8000)]))
+        frozen: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
+        return Config(**frozen)
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, TytoError) else TytoError(f"{path}: {error}") from error
+
+
+def _change(text: str) -> dict[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise TytoError(f"a change is KEY=VALUE, such as seeds=[0,1]; got {text!r}")
+    try:
+        return tomllib.loads(f"{key.strip()} = {value}")
+    except tomllib.TOMLDecodeError:  # a word without quotes
+        return tomllib.loads(f"{key.strip()} = {json.dumps(value.strip(), ensure_ascii=False)}")
+
+
+def _merged(table: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """A table with some values changed, those of inner tables one by one."""
+    inner = {k: _merged(table[k], v) for k, v in change.items() if isinstance(v, dict) and k in table}
+    return table | change | inner

@@ -1,0 +1,308 @@
+"""The data of a benchmark as features: training, validation and test parts, quiet and noisy.
+
+Wherever it comes from - a simulation, SSLR, one's own folder, or the features that the paper's authors
+published - methods and tables see the same thing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.data import open_dataset
+from tytoalba.data.features import FeatureSet, describe, extract, extract_noisy, read_description
+from tytoalba.data.mat import MatFeatures, open_mat
+from tytoalba.data.recording import Recording
+from tytoalba.data.simulation.features import simulate_features, simulate_noisy
+from tytoalba.data.simulation.noise import Noise
+from tytoalba.data.simulation.recordings import PRESETS, Simulation
+from tytoalba.data.simulation.voice import choose_voices
+from tytoalba.errors import DataError
+from tytoalba.signal.angles import Float
+from tytoalba.signal.array import MicArray, load_array
+from tytoalba.signal.gcc import Band, GccPhat
+from tytoalba.storage.files import write_tensors
+
+FORMAT = "tytoalba-benchdata"
+CLEAN = "clean"
+VALIDATION_SHARE = 0.1
+"""Of training recordings, where a data set has no validation part of its own."""
+Announce = Callable[[str, int, int], None]
+"""Called with (what is being prepared, recordings done, recordings in all)."""
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Features X (n_frames, n_inputs) and azimuth (n_frames, n_sources) in degrees, NaN padded.
+
+    place: recording and number of each frame there, (n_frames, 2), where that is known.
+    """
+
+    X: NDArray[np.float32]
+    azimuth: Float
+    place: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+@dataclass(frozen=True)
+class BenchData:
+    """All that a benchmark runs on. tests: frames by (condition, part), e.g. ("white -10 dB", "test")."""
+
+    name: str
+    train: Frames
+    valid: Frames | None
+    tests: dict[tuple[str, str], Frames]
+    array: MicArray | None
+    gcc: GccPhat | None
+
+    @property
+    def n_inputs(self) -> int:
+        """Values of a frame."""
+        return int(self.train.X.shape[1])
+
+    @property
+    def whole(self) -> BenchData:
+        """The same of whole frames, without windows: views of the features, which are not copied."""
+        gcc = self._whole_gcc()
+        return self._seen(lambda X: X[:, : gcc.n_features], gcc)
+
+    @property
+    def plain(self) -> BenchData:
+        """The same of whole frames and one band from the lowest to the highest, as the paper has it.
+
+        Bands count by their bins; a bin at an edge of two bands counts twice. Features that come without
+        their GCC-PHAT, as the authors' do, stay as they are.
+        """
+        if self.gcc is None:
+            return self
+        gcc = self._whole_gcc()
+        edges, share = np.array(gcc.band_list), gcc.band_shares.astype(np.float32)
+        if not np.array_equal(edges[1:, 0], edges[:-1, 1]):
+            raise DataError(
+                f"the bands {gcc.band_list} Hz do not follow each other: leave out the option plain"
+            )
+
+        def together(X: NDArray[np.float32]) -> NDArray[np.float32]:
+            bands = X[:, : gcc.n_features].reshape(len(X), len(share), -1)
+            return np.asarray(np.einsum("b,nbf->nf", share, bands))
+
+        return self._seen(together, replace(gcc, bands=(float(edges[0, 0]), float(edges[-1, 1]))))
+
+    def _whole_gcc(self) -> GccPhat:
+        if self.gcc is None or self.gcc.n_features != self.n_inputs:
+            raise DataError(
+                f"nobody knows which features of {self.name} are of whole frames, as they come without their "
+                "GCC-PHAT: leave out the options windows and plain"
+            )
+        return self.gcc.whole
+
+    def _seen(self, how: Callable[[NDArray[np.float32]], NDArray[np.float32]], gcc: GccPhat) -> BenchData:
+        """All frames as other features of theirs."""
+
+        def other(frames: Frames) -> Frames:
+            return replace(frames, X=how(frames.X))
+
+        tests = {key: other(frames) for key, frames in self.tests.items()}
+        valid = other(self.valid) if self.valid else None
+        return replace(self, train=other(self.train), valid=valid, tests=tests, gcc=gcc)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a safetensors file, so that a stopped benchmark or a second process has it."""
+        sets = {"train": self.train, **({"valid": self.valid} if self.valid else {})}
+        sets |= {f"test/{condition}/{part}": frames for (condition, part), frames in self.tests.items()}
+        tensors = {f"{name}/X": np.ascontiguousarray(frames.X) for name, frames in sets.items()}
+        labels = {f"{name}/azimuth": np.ascontiguousarray(f.azimuth, np.float64) for name, f in sets.items()}
+        places = {f"{name}/place": f.place for name, f in sets.items() if f.place is not None}
+        recipe: dict[str, Any] = {"format": FORMAT, "name": self.name, "tests": list(self.tests)}
+        if self.array is not None and self.gcc is not None:
+            recipe |= {"array": self.array.to_toml(), "gcc": describe(self.gcc)}
+        write_tensors(path, {**tensors, **labels, **places}, recipe)
+
+    @classmethod
+    def load(cls, path: str | Path) -> BenchData:
+        """Read what `save` wrote."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(str(path), framework="numpy") as file:
+                recipe = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
+                if recipe.get("format") != FORMAT:
+                    raise DataError("it is something else")
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            sets = {
+                name: Frames(X, tensors[f"{name}/azimuth"], tensors.get(f"{name}/place"))
+                for name, X in ((key.removesuffix("/X"), X) for key, X in tensors.items() if key[-2:] == "/X")
+            }
+            for frames in sets.values():
+                placed = frames.place is None or frames.place.shape == (len(frames), 2)
+                if len(frames.X) != len(frames.azimuth) or not placed:
+                    raise DataError("features and labels differ in length")
+            array = MicArray.from_toml(recipe["array"]) if "array" in recipe else None
+            gcc = read_description(recipe["gcc"], array) if array else None
+            found = [name.split("/")[1:] for name in sets if name.startswith("test/")]
+            listed = recipe.get("tests", found)  # in their order, which the tensors have not kept
+            tests = {(condition, part): sets[f"test/{condition}/{part}"] for condition, part in listed}
+            return cls(recipe["name"], sets["train"], sets.get("valid"), tests, array, gcc)
+        except (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError) as error:
+            raise DataError(f"{path} is damaged or not the data of a benchmark: {error}") from error
+
+
+def load_benchdata(
+    data: str,
+    *,
+    bands: Band | Sequence[Band],
+    noises: Sequence[Noise] = (),
+    noise_share: float = 1.0,
+    parts: int = 1,
+    size: float = 1.0,
+    seed: int = 0,
+    speech: Path | None = None,
+    array: str = "pepper",
+    processes: int = 1,
+    announce: Announce | None = None,
+) -> BenchData:
+    """Prepare a benchmark's data.
+
+    data: "simulated:PRESET", or a folder: SSLR, recordings of one's own, or the authors' .mat features.
+    bands, parts: of GCC-PHAT, as `GccPhat` takes them; the authors' features are what they are.
+    noises: conditions to test under beside the quiet one, on `noise_share` of the test recordings.
+    size, seed, speech, array: for simulations.
+    """
+    if data.startswith("simulated:"):
+        preset = data.removeprefix("simulated:")
+        if preset not in PRESETS:
+            raise DataError(f"no preset called {preset!r}; known: {', '.join(PRESETS)}")
+        mics = load_array(array)
+        simulation = Simulation(PRESETS[preset].scaled(size), mics, choose_voices(speech), seed)
+        gcc = _gcc(mics, mics.frame_length, bands, parts)
+        return _simulated(data, simulation, gcc, noises, noise_share, processes, announce)
+    root = Path(data).expanduser()
+    if root.is_dir() and any(root.glob("*_GCCPHAT_SSLR*.mat")):
+        return _from_mat(data_name(data), open_mat(root))
+    recordings = open_dataset(root)
+    gcc = _gcc(recordings[0].array, recordings[0].frame_length, bands, parts)
+    return _recorded(data_name(data), recordings, gcc, noises, noise_share, processes, announce)
+
+
+def data_name(data: str) -> str:
+    """What the data that `load_benchdata` prepares are called."""
+    return data if data.startswith("simulated:") else Path(data).expanduser().resolve().name
+
+
+def _gcc(array: MicArray, n_samples: int, bands: Band | Sequence[Band], parts: int) -> GccPhat:
+    try:
+        return GccPhat.for_array(array, n_samples, bands, parts=parts)
+    except ValueError as error:
+        raise DataError(f"these frames have no such GCC-PHAT: {error}; change bands or parts") from error
+
+
+def _simulated(
+    name: str,
+    simulation: Simulation,
+    gcc: GccPhat,
+    noises: Sequence[Noise],
+    noise_share: float,
+    processes: int,
+    announce: Announce | None,
+) -> BenchData:
+    parts = {
+        part: simulate_features(simulation, part, gcc, processes=processes, on_progress=_told(announce, part))
+        for part in ("train", "valid")
+    }
+    tests = {}
+    for part in simulation.preset.parts:
+        if part.name in parts:
+            continue
+        told = _told(announce, part.name)
+        made = simulate_features(simulation, part.name, gcc, processes=processes, on_progress=told)
+        tests[CLEAN, part.name] = _frames(made)
+        if noises:
+            few = replace(part, n_recordings=max(1, round(part.n_recordings * noise_share)))
+            kept = tuple(few if p.name == part.name else p for p in simulation.preset.parts)
+            smaller = replace(simulation, preset=replace(simulation.preset, parts=kept))
+            told = _told(announce, f"{part.name}, noisy")
+            noisy = simulate_noisy(smaller, part.name, noises, gcc, processes=processes, on_progress=told)
+            tests |= {(str(n), part.name): _frames(m) for n, m in zip(noises, noisy, strict=True)}
+    return BenchData(name, _frames(parts["train"]), _frames(parts["valid"]), tests, simulation.array, gcc)
+
+
+def _recorded(
+    name: str,
+    recordings: list[Recording],
+    gcc: GccPhat,
+    noises: Sequence[Noise],
+    noise_share: float,
+    processes: int,
+    announce: Announce | None,
+) -> BenchData:
+    by_part: dict[str, list[Recording]] = {"train": [], "valid": [], "test": [], "human": []}
+    for recording in recordings:
+        part = recording.subset.removeprefix("lsp_").split("_")[0]
+        if part not in by_part:
+            known = ", ".join(by_part)
+            raise DataError(f"part {recording.subset!r} is neither of {known}: rename its folder")
+        by_part[part].append(recording)
+    if not by_part["train"] or not (by_part["test"] or by_part["human"]):
+        raise DataError(f"{name} needs a training and a test part")
+    if not by_part["valid"]:  # every tenth recording: none of them is in training then
+        step = round(1 / VALIDATION_SHARE)
+        by_part["valid"] = by_part["train"][step - 1 :: step]
+        by_part["train"] = [r for i, r in enumerate(by_part["train"]) if i % step != step - 1]
+
+    def features(part: str) -> FeatureSet:
+        return extract(by_part[part], gcc, processes=processes, on_progress=_told(announce, part))
+
+    tests = {}
+    for part in ("test", "human"):
+        if not by_part[part]:
+            continue
+        tests[CLEAN, part] = _frames(features(part))
+        if noises:
+            few = by_part[part][:: max(1, round(1 / noise_share))]
+            told = _told(announce, f"{part}, noisy")
+            noisy = extract_noisy(few, noises, gcc, processes=processes, on_progress=told)
+            tests |= {(str(n), part): _frames(m) for n, m in zip(noises, noisy, strict=True)}
+    valid = _frames(features("valid")) if by_part["valid"] else None
+    return BenchData(name, _frames(features("train")), valid, tests, recordings[0].array, gcc)
+
+
+def _from_mat(name: str, files: MatFeatures) -> BenchData:
+    """The authors' features: full band, already scaled; their noisy variants are taken as white noise."""
+    tests = {}
+    for part, snr in files.files:
+        if part == "train":
+            continue
+        read = files.read(part, snr)
+        condition = CLEAN if snr is None else str(Noise("white", snr))
+        here = "test" if part == "loudspeaker" else part
+        tests[condition, here] = _with_sources(read.X, read.azimuth)
+    train = files.read("train")
+    array = load_array("pepper")
+    return BenchData(
+        name, _with_sources(train.X, train.azimuth), None, tests, array, GccPhat.for_array(array)
+    )
+
+
+def _with_sources(X: NDArray[np.float32], azimuth: Float) -> Frames:
+    heard = np.isfinite(azimuth).any(axis=1)
+    return Frames(X[heard], azimuth[heard])
+
+
+def _frames(features: FeatureSet) -> Frames:
+    return Frames(
+        features.flat, features.azimuth, np.stack([features.recording, features.frame], 1, dtype=np.int64)
+    )
+
+
+def _told(announce: Announce | None, what: str) -> Callable[[int, int], None] | None:
+    if announce is None:
+        return None
+    return lambda done, total: announce(what, done, total)

@@ -1,0 +1,156 @@
+"""What a few seconds of teaching change: there, and everywhere else.
+
+A home is a device as it was built, in a room, at a fixed place. Somebody stands at one direction after
+another and says a few sentences; the learner is taught one of them and asked about all, with the words of
+somebody else. It starts from its prior and forgets each lesson before the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import oaconvolve
+
+from tytoalba.data.simulation.recordings import rms
+from tytoalba.data.simulation.room import Placement, Room, diffuse_noise, room_response
+from tytoalba.data.simulation.scenes import recorded, varied
+from tytoalba.data.simulation.voice import SPEECH_RATE, Voices, at_rate, split_speakers
+from tytoalba.errors import TytoError
+from tytoalba.learning.methods import Task
+from tytoalba.learning.phases import Phase
+from tytoalba.learning.prior.prior import prior_gcc
+from tytoalba.learning.prior.registry import find_prior
+from tytoalba.learning.tyto import Tyto
+from tytoalba.signal.angles import decode, distance
+from tytoalba.signal.array import MicArray
+from tytoalba.signal.audio import frames, spoken
+from tytoalba.signal.gcc import GccPhat
+from tytoalba.signal.metrics import TOLERANCE
+
+X32 = NDArray[np.float32]
+SNR = (5.0, 25.0)
+
+
+@dataclass(frozen=True)
+class Change:
+    """How accuracy (per cent) changed by a lesson at one direction, in one home.
+
+    home, taught: which. before, after: at the taught direction. others: azimuth of the other directions, and
+    their accuracy before and after, (n_directions - 1, 3).
+    """
+
+    home: int
+    taught: float
+    before: float
+    after: float
+    others: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Home:
+    azimuth: NDArray[np.float64]
+    lessons: list[X32]
+    questions: list[X32]
+
+
+def teach_everywhere(
+    array: MicArray,
+    voices: Voices,
+    *,
+    n_homes: int = 4,
+    n_directions: int = 12,
+    seconds: float = 5.0,
+    n_features: int = 2000,
+    alpha: float = 0.3,
+    simulated: int = 2,
+    seed: int = 0,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[Change]:
+    """Teach each direction of each home alone, and ask about all of them before and after."""
+    gcc = prior_gcc(array)
+    if find_prior(array) is None:
+        raise TytoError(f"{array.name} has no prior to start from; `tyto prior {array.name}` makes one")
+    task = Task(gcc.n_features, seed=seed, array=array, gcc=gcc)
+    make = partial(
+        Tyto, task, n_features=n_features, alpha=alpha, simulated=simulated, views=1, answers="anywhere"
+    )
+    changes = []
+    for number in range(n_homes):
+        home = _home(array, gcc, voices, n_directions, seconds, np.random.default_rng([seed, number]))
+        before = _asked(make(), home, array)
+        for k, azimuth in enumerate(home.azimuth):
+            learner = make()
+            X = home.lessons[k]
+            learner.learn(Phase(X, np.full((len(X), 1), azimuth), np.array([round(azimuth) % 360])))
+            after = _asked(learner, home, array)
+            rest = np.arange(n_directions) != k
+            others = np.stack([home.azimuth[rest], before[rest], after[rest]], axis=1)
+            changes.append(Change(number, float(azimuth), float(before[k]), float(after[k]), others))
+            if on_progress:
+                on_progress(len(changes), n_homes * n_directions)
+    return changes
+
+
+def summary(changes: list[Change]) -> dict[str, Any]:
+    """Means over lessons, per cent: at the taught direction, elsewhere, and by the angle between."""
+    others = np.concatenate(
+        [np.insert(c.others, 0, distance(c.others[:, 0], c.taught), axis=1) for c in changes]
+    )
+    apart = np.round(others[:, 0])  # the directions of a home are equally far from each other
+    rows = [
+        {
+            "degrees": float(degrees),
+            "change": float((others[apart == degrees, 3] - others[apart == degrees, 2]).mean()),
+            "n": int((apart == degrees).sum()),
+        }
+        for degrees in np.unique(apart)
+    ]
+    return {
+        "before": float(np.mean([c.before for c in changes])),
+        "after": float(np.mean([c.after for c in changes])),
+        "others_before": float(others[:, 2].mean()),
+        "others_after": float(others[:, 3].mean()),
+        "by_distance": rows,
+    }
+
+
+def _asked(learner: Tyto, home: _Home, array: MicArray) -> NDArray[np.float64]:
+    """Accuracy in per cent at each direction of a home; what the array cannot tell apart is the same."""
+    found = [array.fold(decode(learner.posterior(X))) for X in home.questions]
+    off = [distance(f, azimuth) for f, azimuth in zip(found, array.fold(home.azimuth), strict=True)]
+    return np.array([100 * float((d <= TOLERANCE).mean()) for d in off])
+
+
+def _home(
+    array: MicArray, gcc: GccPhat, voices: Voices, n: int, seconds: float, rng: np.random.Generator
+) -> _Home:
+    device, late = varied(array, rng)
+    x, y, z = (float(v) for v in rng.uniform([4.0, 3.5, 2.4], [8.0, 6.0, 3.2]))
+    room = Room((x, y, z), float(rng.uniform(0.3, 0.9)))
+    centre = np.array([x, y, 0.0]) / 2 + [*rng.uniform(-0.4, 0.4, 2), 1.0]
+    placement = Placement((float(centre[0]), float(centre[1]), float(centre[2])), float(rng.uniform(0, 360)))
+    azimuth = (rng.uniform(0, 360) + np.arange(n) * 360.0 / n) % 360.0
+    mismatch = int(rng.integers(2**63))  # of the microphones: the same in all recordings of a home
+    lessons: list[X32] = []
+    questions: list[X32] = []
+    for angle in np.deg2rad(azimuth):
+        far = rng.uniform(0.8, min(x, y) / 2 - 0.8)
+        talker = np.array([far * np.cos(angle), far * np.sin(angle), rng.uniform(0.0, 0.6)])
+        response = room_response(room, device, placement, talker, rng, late_array=late)
+        for part, kept in (("train", lessons), ("test", questions)):
+            speaker = int(rng.choice(split_speakers(voices.n_speakers, part)))
+            dry = voices.speak(speaker, int(seconds * SPEECH_RATE) + 64, rng)
+            dry = at_rate(dry, device.sample_rate)[: int(seconds * device.sample_rate)]
+            heard = oaconvolve(dry[None], response, axes=1)[:, : len(dry)]
+            noise = diffuse_noise(late, len(dry), rng, 1.0)
+            heard = heard + noise / rms(noise) * rms(heard) * 10 ** (-rng.uniform(*SNR) / 20)
+            sound = recorded(device, np.asarray(heard, np.float32), np.random.default_rng(mismatch))
+            cut = frames(sound, device.frame_length, device.frame_length // 2)
+            voiced = cut[spoken(cut)]
+            kept.append(np.asarray(gcc(voiced), np.float32).reshape(len(voiced), -1))
+    return _Home(azimuth, lessons, questions)

@@ -1,0 +1,265 @@
+"""What a bench run measured: its JSON file, read and checked.
+
+A row of the file is one method, seed, condition and subset (part of the test set, number of sources).
+MAE is in degrees and ACC in % everywhere here; `summary` averages the rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from tytoalba.errors import DataError
+from tytoalba.signal.angles import Float
+
+Metric = Literal["acc", "mae"]
+Subset = tuple[str, int]
+METRICS: tuple[Metric, ...] = ("acc", "mae")
+N_SECTORS = 24
+_LARGEST = {"acc": 1.0, "mae": 180.0}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a result file. acc, mae: (n_phases, n_phases), NaN where j > i or phase j has no frames."""
+
+    method: str
+    decision: str
+    variant: str
+    seed: int
+    condition: str
+    part: str
+    n_sources: int
+    counts: Float
+    acc: Float
+    mae: Float
+    sectors: dict[Metric, Float] | None
+    keeps: str
+    kept_bytes: dict[str, int]
+    learn_seconds: list[float]
+    options: dict[str, Any]
+
+    @property
+    def group(self) -> tuple[str, str, str, str]:
+        """What the seeds and subsets of one summary share."""
+        return self.method, self.decision, self.variant, self.condition
+
+    @property
+    def subset(self) -> Subset:
+        """Part of the test set and number of sources."""
+        return self.part, self.n_sources
+
+    @property
+    def n_frames(self) -> int:
+        """Test frames of all phases."""
+        return int(self.counts.sum())
+
+    def matrix(self, metric: Metric) -> Float:
+        """The matrix of one metric."""
+        return self.acc if metric == "acc" else self.mae
+
+
+@dataclass(frozen=True)
+class Run:
+    """One result file. phases: direction classes of each phase; data: what it was measured on."""
+
+    path: Path
+    name: str
+    config: dict[str, Any]
+    versions: dict[str, Any]
+    machine: str
+    command: str
+    seconds: float
+    data: dict[str, Any]
+    phases: list[list[int]]
+    rows: list[Row]
+
+    @property
+    def data_name(self) -> str:
+        """Name of the data set, "" if the file does not say."""
+        return str(self.data.get("name", ""))
+
+
+def load(paths: Path | Sequence[Path]) -> list[Run]:
+    """Read one or several result files of the same data set and number of phases."""
+    runs = [load_results(path) for path in ([paths] if isinstance(paths, Path) else paths)]
+    if not runs:
+        raise DataError("no result file was given")
+    for run in runs[1:]:
+        if (run.data_name, len(run.phases)) != (runs[0].data_name, len(runs[0].phases)):
+            raise DataError(
+                f"{run.path}: {len(run.phases)} phases of {run.data_name!r}, but {runs[0].path} has "
+                f"{len(runs[0].phases)} of {runs[0].data_name!r}; render them into separate folders"
+            )
+    return runs
+
+
+def load_results(path: str | Path) -> Run:
+    """Read and check one result file; DataError names the file, the place and what was expected there."""
+    path = Path(path)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return _run(path, _At(document, ""))
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not a JSON file in UTF-8 ({error}); was it cut short?") from error
+
+
+@dataclass(frozen=True)
+class _At:
+    """A value of the document and where it stands, for the error message."""
+
+    value: Any
+    place: str
+
+    def refuse(self, expected: str) -> NoReturn:
+        given = repr(self.value)
+        shown = given if len(given) <= 60 else f"{given[:57]}..."
+        raise DataError(f"{self.place or 'the file'} must be {expected}, got {shown}")
+
+    def get(self, name: str) -> _At:
+        if name not in self.table():
+            raise DataError(f"{self.place or 'the file'} lacks {name!r}; is it of another version?")
+        return _At(self.value[name], f"{self.place}.{name}".lstrip("."))
+
+    def table(self) -> dict[str, Any]:
+        return self.value if isinstance(self.value, dict) else self.refuse("an object")
+
+    def each(self, length: int | None = None) -> list[_At]:
+        if not isinstance(self.value, list) or (length is not None and len(self.value) != length):
+            self.refuse("a list" if length is None else f"a list of {length}")
+        return [_At(value, f"{self.place}[{i}]") for i, value in enumerate(self.value)]
+
+    def one_of(self, *allowed: Any) -> Any:
+        if isinstance(self.value, bool) or self.value not in allowed:
+            self.refuse(" or ".join(map(repr, allowed)))
+        return self.value
+
+    def text(self) -> str:
+        return self.value if isinstance(self.value, str) else self.refuse("text")
+
+    def name(self) -> str:
+        """Text that can stand in a table or a legend."""
+        if not self.text().isprintable() or len(self.value) > 200:
+            self.refuse("at most 200 printable characters")
+        return self.text()
+
+    def whole(self, largest: int = 2**53) -> int:
+        if not isinstance(self.value, int) or isinstance(self.value, bool) or not 0 <= self.value <= largest:
+            self.refuse(f"a whole number from 0 to {largest}")
+        return int(self.value)
+
+    def number(self, largest: float = 1e300) -> float:
+        """A number from 0 to the largest; NaN for null and NaN."""
+        if self.value is None or self.value != self.value:
+            return np.nan
+        if not isinstance(self.value, int | float) or isinstance(self.value, bool):
+            self.refuse("a number or null")
+        if not 0 <= self.value <= largest:
+            self.refuse(f"a number from 0 to {largest:g}, or null")
+        return float(self.value)
+
+
+def _run(path: Path, document: _At) -> Run:
+    document.get("format").one_of("tytoalba-results")
+    document.get("version").one_of(1)
+    _refuse_unprintable(document.value)
+    phases = [[c.whole(359) for c in phase.each()] for phase in document.get("phases").each()]
+    if not 1 <= len(phases) <= 360:
+        document.get("phases").refuse("a list of 1 to 360 phases")
+    rows = [_row(row, len(phases)) for row in document.get("rows").each()]
+    if not rows:
+        raise DataError("rows is empty: the run measured nothing; did it end early?")
+    refuse_twins(rows, "rows")
+    return Run(
+        path=path,
+        name=document.get("name").name(),
+        config=document.get("config").table(),
+        versions=document.get("versions").table(),
+        machine=document.get("machine").text(),
+        command=document.get("command").text(),
+        seconds=document.get("seconds").number(),
+        data=document.get("data").table(),
+        phases=phases,
+        rows=rows,
+    )
+
+
+def _row(row: _At, n_phases: int) -> Row:
+    counts = np.array([count.whole() for count in row.get("counts").each(n_phases)], np.float64)
+    return Row(
+        method=row.get("method").name(),
+        decision=row.get("decision").name(),
+        variant=row.get("variant").name(),
+        seed=row.get("seed").whole(),
+        condition=row.get("condition").name(),
+        part=row.get("part").one_of("test", "human"),
+        n_sources=row.get("n_sources").one_of(1, 2),
+        counts=counts,
+        acc=_phases_by_phases(row.get("acc"), "acc", counts),
+        mae=_phases_by_phases(row.get("mae"), "mae", counts),
+        sectors=_read_sectors(row.get("sectors")) if row.table().get("sectors") else None,
+        keeps=row.get("keeps").one_of("nothing", "exemplars", "everything"),
+        kept_bytes={name: row.get("kept_bytes").get(name).whole() for name in row.get("kept_bytes").table()},
+        learn_seconds=[seconds.number() for seconds in row.get("learn_seconds").each()],
+        options=row.get("options").table(),
+    )
+
+
+def _phases_by_phases(value: _At, metric: Metric, counts: Float) -> Float:
+    n_phases = len(counts)
+    cells = [row.each(n_phases) for row in value.each(n_phases)]
+    matrix = np.array([[cell.number(_LARGEST[metric]) for cell in row] for row in cells], np.float64)
+    matrix[:, counts == 0] = np.nan
+    matrix[np.triu_indices(n_phases, 1)] = np.nan
+    for i, j in np.argwhere(np.isnan(matrix) & (counts > 0)):
+        if j <= i:
+            cells[i][j].refuse(f"a number, as phase {j} is learned and has {counts[j]:g} test frames")
+    return 100 * matrix if metric == "acc" else matrix
+
+
+def _read_sectors(value: _At) -> dict[Metric, Float]:
+    scale = {"acc": 100.0, "mae": 1.0}
+    return {
+        metric: scale[metric]
+        * np.array([cell.number(_LARGEST[metric]) for cell in value.get(metric).each(N_SECTORS)])
+        for metric in METRICS
+    }
+
+
+def refuse_twins(rows: Sequence[Row], where: str) -> None:
+    """Rows of one method, seed, condition and subset contradict each other; where: named in the error."""
+    seen = set()
+    for row in rows:
+        key = (*row.group, row.seed, row.subset)
+        if key in seen:
+            raise DataError(f"{where}: measured twice: {', '.join(map(repr, key))}; which one is meant?")
+        seen.add(key)
+
+
+def _refuse_unprintable(document: Any) -> None:
+    """Half a character (a lone surrogate) cannot be written again, and no config is nested 50 deep."""
+    level = [document]
+    for _ in range(50):
+        texts = [
+            t
+            for value in level
+            for t in (value if isinstance(value, dict) else [value])
+            if isinstance(t, str)
+        ]
+        for text in texts:
+            if any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise DataError(f"{text[:60]!r} holds half a character (a lone surrogate)")
+        inner = [v for v in level if isinstance(v, dict | list)]
+        level = [item for v in inner for item in (v.values() if isinstance(v, dict) else v)]
+        if not level:
+            return
+    raise DataError("nested more than 50 deep: no result file is")

@@ -1,0 +1,112 @@
+"""`tyto array`: the microphone arrays that are known, and how to bring one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Column, Table
+
+from tytoalba.cli.console import err, out, print_json
+
+app = typer.Typer(no_args_is_help=True, help="Microphone arrays: list them, look at one, import your own.")
+
+
+@app.command("list")
+def list_arrays(json: Annotated[bool, typer.Option("--json", help="For machines.")] = False) -> None:
+    """List the arrays that come with tytoalba."""
+    from tytoalba.signal.array import builtin_arrays
+
+    arrays = builtin_arrays()
+    if json:
+        print_json(
+            [{"name": a.name, "n_mics": a.n_mics, "sample_rate": a.sample_rate} for a in arrays.values()]
+        )
+        return
+    table = Table(Column("name", no_wrap=True), "mics", "Hz", "across (mm)", "cannot tell", "what it is")
+    for array in arrays.values():
+        unsure = ", ".join(text.split(":")[0] for text in array.ambiguities)
+        across = f"{1000 * array.aperture:.0f}"
+        table.add_row(
+            array.name, str(array.n_mics), str(array.sample_rate), across, unsure, array.description
+        )
+    out.print(table)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="Name of a built-in array, or a TOML file.")],
+    plot: Annotated[Path | None, typer.Option(help="Also draw it into this picture (png, svg, pdf).")] = None,
+    toml: Annotated[bool, typer.Option("--toml", help="Print its file, to start your own from.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Show one array: where its microphones are, its channels, and what it cannot tell."""
+    from tytoalba.signal.array import load_array
+
+    array = load_array(name)
+    if toml:
+        print(array.to_toml(), end="")
+    elif json:
+        print_json(
+            {
+                "name": array.name,
+                "positions": array.positions,
+                "channels": array.channels,
+                "sample_rate": array.sample_rate,
+                "yaw": array.yaw,
+                "pattern": array.pattern,
+                "max_delay_samples": round(array.max_delay, 3),
+                "ambiguities": array.ambiguities,
+            }
+        )
+    else:
+        out.print(f"[bold]{escape(array.name)}[/]  {escape(array.description)}")
+        table = Table("microphone", "channel", "x front (mm)", "y left (mm)", "z up (mm)")
+        for number, (xyz, channel) in enumerate(zip(array.positions, array.channels, strict=True)):
+            table.add_row(str(number), str(channel), *(f"{1000 * value:.2f}" for value in xyz))
+        out.print(table)
+        out.print(_sketch(array.coordinates[:, :2].tolist()))
+        out.print(
+            f"{array.sample_rate} Hz, {array.n_pairs} pairs, largest delay {array.max_delay:.1f} samples, "
+            f"features keep lags -{array.max_lag}..{array.max_lag}, yaw {array.yaw:g}"
+        )
+        for ambiguity in array.ambiguities:
+            out.print(f"cannot tell {ambiguity}")
+    if plot is not None:
+        from tytoalba.bench.plots import plot_array, save_figure
+
+        save_figure(plot_array(array), plot)
+        err.print(f"drawn: {plot}")
+
+
+@app.command("import")
+def import_array(
+    file: Annotated[Path, typer.Argument(help="An ODAS configuration (.cfg) or a TOML file to check.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="TOML file to write.")] = None,
+) -> None:
+    """Read the microphones of an ODAS configuration (or check a TOML file) and write an array file."""
+    from tytoalba.signal.array import import_odas, load_array
+    from tytoalba.storage.files import written_whole
+
+    array = load_array(file) if file.suffix == ".toml" else import_odas(file)
+    if output is None:
+        print(array.to_toml(), end="")
+        return
+    with written_whole(output) as temporary:
+        temporary.write_text(array.to_toml(), encoding="utf-8")
+    err.print(f"{array.n_mics} microphones written to {output}; tyto array show {output} draws them")
+
+
+def _sketch(points: list[list[float]], width: int = 37, height: int = 15) -> str:
+    """The array from above in characters: front is up."""
+    reach = max(max(abs(value) for value in point) for point in points) * 1.15
+    cells = [[" "] * width for _ in range(height)]
+    cells[height // 2][width // 2] = "+"
+    for number, (x, y) in enumerate(points):
+        row = round((1 - x / reach) / 2 * (height - 1))
+        column = round((1 - y / reach) / 2 * (width - 1))
+        cells[row][column] = format(number, "x")
+    lines = ["".join(row).rstrip() for row in cells]
+    return "\n".join(["front".center(width), *lines])

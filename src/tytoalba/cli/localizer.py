@@ -1,0 +1,282 @@
+"""`tyto new`, `learn`, `teach`, `forget`, `merge`, `export`: a localizer of one's own, in a file."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tytoalba.cli.console import err, keys_from, out, print_json, progress_bar
+from tytoalba.errors import TytoError
+
+if TYPE_CHECKING:
+    from tytoalba.data.recording import Recording
+    from tytoalba.localizer.localizer import Change, Localizer
+
+StateFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A state that `tyto new` made.")]
+IdentityFile = Annotated[
+    Path | None,
+    typer.Option("--identity", "-i", help="Key to open sealed files with, if not the usual one."),
+]
+At = Annotated[
+    list[float] | None,
+    typer.Option("--at", help="Azimuth in degrees; twice for two talkers at the same time."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="What was done, as JSON.")]
+
+
+def new(
+    model: Annotated[Path, typer.Argument(help="File to make; with the suffix .age it is sealed.")],
+    array: Annotated[
+        str | None, typer.Option("--array", "-a", help="Built-in array, or a TOML file; pepper.")
+    ] = None,
+    like: Annotated[
+        Path | None, typer.Option(help="Make it mergeable with this one: same array, prior, options, seed.")
+    ] = None,
+    features: Annotated[
+        int | None, typer.Option(help="Random features (2000): more learn more, and need more frames.")
+    ] = None,
+    prior_frames: Annotated[
+        float | None,
+        typer.Option(
+            help="What simulations say of a direction counts as much as so many taught frames (1000)."
+        ),
+    ] = None,
+    simulated: Annotated[
+        int | None,
+        typer.Option(help="How often each simulated frame counts (2): more keep lessons to their direction."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the random features; a secret one is drawn by default.")
+    ] = None,
+    seal: Annotated[bool, typer.Option("--seal", help="Seal it for your key (`tyto keygen`).")] = False,
+    identity: IdentityFile = None,
+) -> None:
+    """Make a localizer that knows what simulations of its array taught it, and nothing else.
+
+    The file is a state: it can be taught, it is secret, and `tyto export` makes a model of it to share.
+
+    Examples:
+
+      tyto new kitchen.tyto --array respeaker-usb-4
+
+      tyto new bedroom.tyto --like kitchen.tyto
+    """
+    from tytoalba.localizer.localizer import Localizer
+    from tytoalba.localizer.store import SEALED_SUFFIX, create, has_extra
+
+    told = {"n_features": features, "prior_frames": prior_frames, "simulated": simulated}
+    options: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+    if like is not None and (options or array is not None or seed is not None):
+        raise TytoError("--like takes array, options and seed from the other: leave them out")
+    with keys_from(identity):
+        if like is not None:
+            owl = Localizer.like(read_owl(like, None))
+        else:
+            owl = Localizer.new(array or "pepper", seed=seed, **options)
+        owl = create(model, owl, sealed=seal or model.suffix == SEALED_SUFFIX)
+    made = f"{model}: {owl.array.name}, {owl.state.options['n_features']} features, nothing taught yet"
+    err.print(made, soft_wrap=True, markup=False)
+    if not has_extra():
+        err.print("[yellow]note:[/] no ledger and no seal: these need pip install 'tytoalba\\[privacy]'")
+
+
+def learn(
+    model: StateFile,
+    data: Annotated[
+        Path, typer.Argument(help="Folder of labelled recordings (docs/data.md), sealed or plain; or SSLR.")
+    ],
+    part: Annotated[str | None, typer.Option(help="Only recordings of this part, such as train.")] = None,
+    identity: IdentityFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn all recordings of a data set: all of them, or none.
+
+    Example:
+
+      tyto learn kitchen.tyto recordings/ --part train
+    """
+    from tytoalba.localizer.store import changing
+
+    with keys_from(identity):
+        recordings = _recordings(data, part)
+        with changing(model) as step, progress_bar("recordings") as steps:
+            step.change = step.owl.learn(recordings, lambda done: steps(done, len(recordings)))
+    _told("learned", step.change, model, as_json)
+
+
+def teach(
+    model: StateFile,
+    files: Annotated[
+        list[str], typer.Argument(help="A recording, or one mono file a microphone in order; may be sealed.")
+    ],
+    at: At = None,
+    who: Annotated[
+        str, typer.Option(help="Name of this lesson; its rows are then kept, so that --who can forget it.")
+    ] = "",
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the rows of this lesson, to forget it without its recording.")
+    ] = False,
+    identity: IdentityFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Teach that the sound of a recording comes from there. A few seconds of speech will do.
+
+    Nothing of the recording is kept but sums, unless asked for. Pauses are left out.
+
+    Examples:
+
+      tyto teach kitchen.tyto sofa.wav --at 135
+
+      tyto teach kitchen.tyto sofa.wav --at 135 --who kitchen-monday
+    """
+    from tytoalba.localizer.store import changing
+
+    with keys_from(identity), changing(model) as step:
+        step.change = step.owl.teach(
+            files[0] if len(files) == 1 else files, _azimuth(at), who=who, keep=keep or bool(who)
+        )
+    _told("learned", step.change, model, as_json)
+
+
+def forget(
+    model: StateFile,
+    files: Annotated[
+        list[str] | None, typer.Argument(help="The recording that was taught, with its --at.")
+    ] = None,
+    at: At = None,
+    who: Annotated[str | None, typer.Option(help="All lessons that were taught under this name.")] = None,
+    since: Annotated[
+        str | None, typer.Option(help="All kept lessons since then: 2026-11-15 or 2026-11-15T18:30.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="A data set that was learned: forget all of it.")] = None,
+    part: Annotated[str | None, typer.Option(help="Only recordings of this part of --data.")] = None,
+    identity: IdentityFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Forget exactly: the file is then the same, to the byte, as one that never learned it.
+
+    Lessons that were kept (--who, --keep) are found by name, azimuth or time. Of others only sums are there,
+    mixed with the rest: to take one away its recording is needed once more.
+
+    Examples:
+
+      tyto forget kitchen.tyto sofa.wav --at 135
+
+      tyto forget kitchen.tyto --who kitchen-monday
+    """
+    from tytoalba.localizer.store import changing
+
+    if data is not None and (files or at or who is not None or since):
+        raise TytoError("--data is forgotten as a whole: leave out recordings, --at, --who and --since")
+    if files and (who is not None or since):
+        raise TytoError("a recording is forgotten with its --at alone: leave out --who and --since")
+    if part is not None and data is None:
+        raise TytoError("--part is of a data set: say which, with --data")
+    with keys_from(identity), changing(model) as step:
+        step.what = "forgot"
+        if data is not None:
+            step.change = step.owl.forget_recordings(_recordings(data, part))
+        elif files:
+            step.change = step.owl.forget(files[0] if len(files) == 1 else files, _azimuth(at))
+        else:
+            place = _azimuth(at) if at else None
+            step.change = step.owl.forget(azimuth=place, who=who, since=_time(since) if since else None)
+    _told("forgot", step.change, model, as_json)
+
+
+def merge(
+    model: StateFile,
+    others: Annotated[list[Path], typer.Argument(help="States to add; they stay as they are.")],
+    unsigned: Annotated[
+        bool, typer.Option("--unsigned", help="Take states that nobody signed whom you trust.")
+    ] = False,
+    identity: IdentityFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add what other localizers of the same kind (`tyto new --like`) have learned. The order does not matter.
+
+    Example:
+
+      tyto merge kitchen.tyto bedroom.tyto
+    """
+    from tytoalba.localizer.localizer import Change
+    from tytoalba.localizer.store import changing, incoming
+
+    with keys_from(identity), changing(model) as step:
+        step.what = "merged"
+        done = [step.owl.merge(incoming(other, unsigned=unsigned)) for other in others]
+        step.change = Change(sum(c.n_frames for c in done), tuple(name for c in done for name in c.lessons))
+    _told("merged", step.change, model, as_json)
+
+
+def export(
+    state: StateFile,
+    output: Annotated[Path, typer.Argument(help="Model to write: it locates and cannot be taught.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Although it may tell who was there (see `tyto audit`).")
+    ] = False,
+    identity: IdentityFile = None,
+) -> None:
+    """Make a model that can be shared: array, prior and weights, without the sums; signed.
+
+    Refused where too few frames are behind it for nobody to be found in it (docs/privacy.md).
+
+    Example:
+
+      tyto export kitchen.tyto kitchen.model
+    """
+    from tytoalba.localizer.store import export as written
+
+    owl = read_owl(state, identity)
+    reasons = owl.state.against_release()
+    if reasons and not force:
+        raise TytoError(f"not released: {'; '.join(reasons)}. --force releases it all the same")
+    signature = written(owl, output, reasons)
+    err.print(
+        f"{output}: {output.stat().st_size / 1e6:.1f} MB" + (f", signed: {signature}" if signature else ""),
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+def read_owl(path: Path, identity: Path | None) -> Localizer:
+    """A state or model, checked against its ledger."""
+    from tytoalba.localizer.store import read
+
+    with keys_from(identity):
+        return read(path)
+
+
+def _recordings(data: Path, part: str | None) -> list[Recording]:
+    from tytoalba.data import open_dataset
+
+    recordings = [r for r in open_dataset(data) if part is None or r.subset == part]
+    if not recordings:
+        raise TytoError(f"{data} has no recordings{f' of part {part!r}' if part else ''}")
+    return recordings
+
+
+def _told(what: str, change: Change, model: Path, as_json: bool) -> None:
+    if as_json:
+        print_json({"model": str(model), what: change.n_frames, "lessons": len(change.lessons)})
+    else:
+        frames = "frame" if change.n_frames == 1 else "frames"
+        out.print(f"{what} {change.n_frames} {frames} in {len(change.lessons)} lesson(s)")
+
+
+def _azimuth(at: list[float] | None) -> list[float]:
+    if not at:
+        raise TytoError("say where the sound came from: --at AZIMUTH, in degrees, 0 is the array's front")
+    return at
+
+
+def _time(text: str) -> int:
+    try:
+        return int(datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError, OSError):
+        raise TytoError(
+            f"--since takes a date such as 2026-11-15 or 2026-11-15T18:30, got {text!r}"
+        ) from None

@@ -1,0 +1,278 @@
+"""`tyto keygen`, `tyto seal`, `tyto open`, `tyto rewrap`: files that only the holders of a key can read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tytoalba.cli.console import err, print_json, progress_bar
+from tytoalba.errors import SealError, WrongKeyError
+
+if TYPE_CHECKING:
+    from tytoalba.storage.sealed import Advance, Passphrase, Recipient
+
+SUFFIX = ".age"
+MEGABYTE = 10**6
+LONG = 50 * MEGABYTE
+"""Bytes from which a progress bar is worth it."""
+MANY = 20
+"""Files from which it is, too."""
+
+To = Annotated[
+    list[str] | None,
+    typer.Option("--to", "-t", help="Public key (age1..., ssh-...) or a file of them; again for more."),
+]
+AskPassphrase = Annotated[bool, typer.Option("--passphrase", "-p", help="Seal with a passphrase instead.")]
+IdentityFile = Annotated[
+    Path | None, typer.Option("--identity", "-i", help="File with your secret key; else TYTO_IDENTITY, ...")
+]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that are there.")]
+
+
+def keygen(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to put it; else in your folder of keys.")
+    ] = None,
+    recovery: Annotated[
+        Path | None,
+        typer.Option(help="Make a second key here that opens all as well; keep it elsewhere."),
+    ] = None,
+    passphrase: Annotated[
+        bool, typer.Option("--passphrase", "-p", help="Seal the file of the key itself (not the recovery).")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Make a secret key and print its public key. Everything is then sealed for it unless you say otherwise.
+
+    A lost key cannot be had again: make a recovery key and keep it away from this machine. With -o the key is
+    only written, not used by default. A key that is there is never replaced.
+
+    Examples:
+
+      tyto keygen --recovery /media/usb/recovery.txt
+
+      tyto keygen -o analyst.txt --passphrase
+    """
+    from tytoalba.storage.keys import (
+        add_default_recipients,
+        ask_new,
+        find_identities,
+        identity_path,
+        make_identity,
+        make_key_folder,
+    )
+    from tytoalba.storage.sealed import Identity
+
+    if recovery is not None and os.path.lexists(recovery):
+        raise SealError(f"{recovery} is there already and stays; a lost key cannot be had again")
+    path = output or identity_path()
+    made: dict[str, str] = {}
+    if output is None:
+        make_key_folder()
+    if output is None and recovery is not None and os.path.lexists(path):
+        held = [key.public for key in find_identities(path) if isinstance(key, Identity)]
+        usual = [public for public in held if public is not None]
+        err.print(f"{path} stays; only the recovery key is made", soft_wrap=True, markup=False)
+    else:
+        made[str(path)] = make_identity(path, ask_new() if passphrase else None)
+        usual = [made[str(path)]] if output is None else []
+    if recovery is not None:
+        made[str(recovery)] = make_identity(recovery)
+        usual.append(made[str(recovery)])
+        err.print(f"keep {recovery} away from this machine", soft_wrap=True, markup=False)
+    if usual:
+        add_default_recipients(usual)
+    if json:
+        print_json([{"identity": path, "public_key": public} for path, public in made.items()])
+    else:
+        for public in made.values():
+            print(public)
+
+
+def seal(
+    files: Annotated[list[Path], typer.Argument(help="Files; of folders all that is in them.")],
+    to: To = None,
+    passphrase: AskPassphrase = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Delete each plain file once its sealed file was seen to open.")
+    ] = False,
+    identity: IdentityFile = None,
+    force: Force = False,
+) -> None:
+    """Seal files with age: FILE becomes FILE.age, which `tyto` reads as it reads FILE. Prints what it wrote.
+
+    Sealed for the default recipients (see `tyto keygen`), or for those of --to and nobody else. With --remove
+    the sealed file is opened and compared first, so it needs a key. Deleting does not wipe a disk: where
+    that matters, record to a disk that is encrypted.
+
+    Examples:
+
+      tyto seal talk.wav
+
+      tyto seal out/quick --remove
+
+      tyto seal state.safetensors --to age1... --to colleagues.txt
+    """
+    from tytoalba.storage.keys import find_identities
+    from tytoalba.storage.sealed import same_content, seal_file
+
+    plain = _all_of(files, sealed=False)
+    for path in plain:
+        if not force and os.path.lexists(_sealed_name(path)):
+            raise SealError(f"{_sealed_name(path)} is there already; remove it, or replace it: --force")
+        if remove and path.is_symlink():
+            raise SealError(f"{path} is a link, and removing it leaves the plain file; give the file itself")
+    recipients = _recipients(to, passphrase)
+    keys = [*_passphrases(recipients), *find_identities(identity)] if remove else []
+    with _progress("sealing (MB)", plain) as advance:
+        for path in plain:
+            target = _sealed_name(path)
+            seal_file(path, target, recipients, advance=advance)
+            print(target)
+            if remove:
+                try:
+                    same = same_content(path, target, keys)
+                except WrongKeyError as error:
+                    raise SealError(f"{path} is sealed, but not removed: {error}") from error
+                if not same:
+                    raise SealError(f"{path} changed while it was sealed and is not removed; seal it again")
+                path.unlink()
+
+
+def unseal(
+    files: Annotated[list[Path], typer.Argument(help="Sealed files; of folders all that are in them.")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Where to put the one file; - is standard output.")
+    ] = None,
+    identity: IdentityFile = None,
+    force: Force = False,
+) -> None:
+    """Open sealed files: FILE.age becomes FILE, readable by you alone. Prints what it wrote.
+
+    `tyto` reads sealed recordings as they are; open them for other programs.
+
+    Examples:
+
+      tyto open talk.wav.age
+
+      tyto open talk.flac.age -o - | ffplay -
+    """
+    from tytoalba.storage.keys import find_identities
+    from tytoalba.storage.sealed import open_file
+
+    sealed = _all_of(files, sealed=True)
+    if output is not None and len(sealed) != 1:
+        raise SealError(f"--output takes one file, got {len(sealed)}")
+    if output == "-":
+        open_file(sealed[0], sys.stdout.buffer, find_identities(identity))
+        sys.stdout.buffer.flush()
+        return
+    targets = [_plain_name(path) for path in sealed] if output is None else [Path(output)]
+    for target in targets:
+        if not force and os.path.lexists(target):
+            raise SealError(f"{target} is there already; remove it, or replace it: --force")
+    keys = find_identities(identity)
+    with _progress("opening (MB)", sealed) as advance:
+        for path, target in zip(sealed, targets, strict=True):
+            open_file(path, target, keys, advance=advance)
+            print(target)
+
+
+def rewrap(
+    files: Annotated[list[Path], typer.Argument(help="Sealed files; of folders all that are in them.")],
+    to: To = None,
+    passphrase: AskPassphrase = False,
+    identity: IdentityFile = None,
+) -> None:
+    """Seal files again for other recipients, such as a new key; nothing plain is written. Prints the files.
+
+    Without --to, for the default recipients: after `tyto keygen --recovery`, older files open with the
+    recovery key, too. Copies made before still open with the old keys.
+
+    Examples:
+
+      tyto rewrap recordings
+
+      tyto rewrap state.age --to age1... --identity old-key.txt
+    """
+    from tytoalba.storage.keys import find_identities
+    from tytoalba.storage.sealed import rewrap as rewrap_file
+
+    sealed = _all_of(files, sealed=True)
+    recipients, keys = _recipients(to, passphrase), find_identities(identity)
+    with _progress("sealing again (MB)", sealed) as advance:
+        for path in sealed:
+            rewrap_file(path, keys, recipients, advance=advance)
+            print(path)
+
+
+def _all_of(paths: Sequence[Path], *, sealed: bool) -> list[Path]:
+    """Files, and of folders those that are sealed, or those that are not; no links, nothing hidden."""
+    from tytoalba.storage.sealed import is_sealed
+
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        for entry in sorted(path.rglob("*")):
+            hidden = any(part.startswith(".") for part in entry.relative_to(path).parts)
+            if entry.is_file() and not entry.is_symlink() and not hidden and is_sealed(entry) == sealed:
+                found.append(entry)
+    if not found:
+        raise SealError(f"no {'sealed' if sealed else 'plain'} files in {', '.join(map(str, paths))}")
+    return list(dict.fromkeys(found))
+
+
+def _sealed_name(path: Path) -> Path:
+    return path.with_name(path.name + SUFFIX)
+
+
+def _plain_name(path: Path) -> Path:
+    if path.suffix.lower() != SUFFIX or not path.stem:
+        raise SealError(f"{path} does not end in {SUFFIX}; say where to put it: --output")
+    return path.with_name(path.name[: -len(SUFFIX)])
+
+
+def _recipients(to: list[str] | None, passphrase: bool) -> list[Recipient]:
+    from tytoalba.storage.keys import ask_new, default_recipients, parse_recipients
+
+    if to and passphrase:
+        raise SealError("give --to or --passphrase, not both: a passphrase seals alone")
+    if passphrase:
+        return [ask_new()]
+    found: list[Recipient] = [*(parse_recipients(to) if to else default_recipients())]
+    if not found:
+        raise SealError("nobody to seal for: give --to age1..., or make your own key first: tyto keygen")
+    return found
+
+
+def _passphrases(recipients: Sequence[Recipient]) -> list[Passphrase]:
+    from tytoalba.storage.sealed import Passphrase
+
+    return [one for one in recipients if isinstance(one, Passphrase)]
+
+
+@contextmanager
+def _progress(title: str, files: Sequence[Path]) -> Iterator[Advance | None]:
+    """A bar on standard error for many or large files."""
+    total = sum(path.stat().st_size for path in files if path.is_file())
+    if total < LONG and len(files) < MANY:
+        yield None
+        return
+    with progress_bar(title) as show:
+        done = 0
+
+        def advance(n_bytes: int) -> None:
+            nonlocal done
+            before, done = done, done + n_bytes
+            if before // MEGABYTE != done // MEGABYTE:
+                show(done // MEGABYTE, total // MEGABYTE)
+
+        yield advance

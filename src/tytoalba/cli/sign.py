@@ -1,0 +1,70 @@
+"""`tyto sign` and `tyto trust`: who made a file, and whose files are taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tytoalba.cli.console import err, out, print_json
+from tytoalba.errors import TytoError
+
+
+def sign(
+    files: Annotated[list[Path], typer.Argument(help="States or models to send to others.")],
+) -> None:
+    """Sign files for others: FILE.sig says what FILE is and that it came from you.
+
+    They need your fingerprint, which is printed, told in a way that they trust: `tyto trust FINGERPRINT`.
+
+    Example:
+
+      tyto sign bedroom.tyto
+    """
+    from tytoalba.localizer.store import sign as signed
+    from tytoalba.storage.sealed import read_secret
+    from tytoalba.storage.signers import find_signing_key
+    from tytoalba.storage.tensors import kind_of
+
+    kinds = {file: kind_of(read_secret(file)) for file in files}
+    for file, kind in kinds.items():
+        if kind not in ("state", "model"):
+            raise TytoError(f"{file} is neither a state nor a model: nothing was signed")
+    key = find_signing_key()
+    for file, kind in kinds.items():
+        err.print(f"signed: {signed(file, kind)}", soft_wrap=True, markup=False)
+    out.print(key.fingerprint)
+
+
+def trust(
+    fingerprint: Annotated[
+        str | None, typer.Argument(help="tyto-ed25519:..., as `tyto sign` printed it there.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="Whose it is.")] = "",
+    remove: Annotated[bool, typer.Option("--remove", help="Trust it no more.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The list as JSON.")] = False,
+) -> None:
+    """Say whose files are taken, or list them. Nobody is trusted unasked, not even the first time.
+
+    Example:
+
+      tyto trust
+    """
+    from tytoalba.storage.signers import TrustStore
+
+    store = TrustStore()
+    if remove:
+        if fingerprint is None:
+            raise TytoError("say whom: `tyto trust FINGERPRINT --remove`")
+        store.remove(fingerprint)
+    elif fingerprint is not None:
+        store.add(fingerprint, name)
+    known = store.list()
+    if as_json:
+        print_json(known)
+        return
+    for key, comment in known.items():
+        out.print(f"{key}  {comment}", soft_wrap=True, markup=False)
+    if not known:
+        err.print("nobody is trusted yet; your own key is, once something was signed")

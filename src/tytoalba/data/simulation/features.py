@@ -1,0 +1,57 @@
+"""Features of simulated recordings, without their sound ever being stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from tytoalba.data.features import FeatureSet, Piece, Progress, gather, recording_features
+from tytoalba.data.simulation.noise import Noise
+from tytoalba.data.simulation.recordings import Simulation, as_recording
+from tytoalba.errors import DataError
+from tytoalba.signal.gcc import FULL_BAND, GccPhat
+from tytoalba.storage.parallel import parallel_map
+
+
+def simulate_features(
+    simulation: Simulation,
+    part: str,
+    gcc: GccPhat | None = None,
+    *,
+    silent: bool = False,
+    processes: int = 1,
+    on_progress: Progress | None = None,
+) -> FeatureSet:
+    """Features of a simulated part without its sound ever being stored."""
+    return simulate_noisy(
+        simulation, part, [None], gcc, silent=silent, processes=processes, on_progress=on_progress
+    )[0]
+
+
+def simulate_noisy(
+    simulation: Simulation,
+    part: str,
+    noises: Sequence[Noise | None],
+    gcc: GccPhat | None = None,
+    *,
+    silent: bool = False,
+    processes: int = 1,
+    on_progress: Progress | None = None,
+) -> list[FeatureSet]:
+    """Features of a simulated part under several noises (None: as it is), each recording made once."""
+    array = simulation.array
+    gcc = gcc or GccPhat.for_array(array, array.frame_length, FULL_BAND)
+    names = [p.name for p in simulation.preset.parts]
+    if part not in names:
+        raise DataError(f"preset {simulation.preset.name!r} has no part {part!r}; it has: {', '.join(names)}")
+    number = names.index(part)
+    tasks = [task for task in simulation.tasks() if task[0] == number]
+    parts = parallel_map(partial(_simulated_features, simulation, gcc, silent, noises), tasks, processes)
+    return gather(parts, [f"{part}_{i:05d}" for _, i in tasks], array, gcc, len(noises), on_progress)
+
+
+def _simulated_features(
+    simulation: Simulation, gcc: GccPhat, silent: bool, noises: Sequence[Noise | None], task: tuple[int, int]
+) -> Piece:
+    made = simulation.recording(task)
+    return recording_features(gcc, silent, noises, as_recording(made, "", simulation.array))

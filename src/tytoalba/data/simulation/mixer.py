@@ -1,0 +1,211 @@
+"""Frames mixed from stems, on a CPU or a GPU: as many different ones as a network has time for.
+
+Each mix is a scene like those of `data.scenes`, drawn anew: a room, one or two talkers, their voices and
+levels, noise around, of the sensors and perhaps from one place, a recorder. A frame hardly ever comes twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from tytoalba.data.simulation import scenes as varies
+from tytoalba.data.simulation.recordings import ACTIVE_DB, CEILING, SILENT_DB
+from tytoalba.data.simulation.stems import PLACES, Stems
+from tytoalba.errors import DataError, MissingExtraError
+from tytoalba.signal.gcc import GccPhat
+
+try:
+    import torch
+except ImportError as error:
+    raise MissingExtraError("new priors", "train") from error
+from torch import Tensor
+
+Limits = tuple[float, float] | tuple[Tensor, Tensor] | Tensor
+N_FRAMES = 16
+"""Frames cut from each mix at random; six fit one after the other, but mixing costs more than cutting."""
+BLOCK, GPU_BLOCK = 8, 256
+"""Mixes at a time."""
+PATIENCE = 50
+"""So many times in which nobody talks are enough."""
+
+
+class Mixer:
+    """Mixes frames of stems, as GCC-PHAT.
+
+    two_sources: share of mixes with two talkers, more than scenes have: they are harder to learn from.
+    seed: of all that is drawn.
+    """
+
+    def __init__(
+        self,
+        stems: Stems,
+        gcc: GccPhat,
+        *,
+        two_sources: float = 0.5,
+        seed: int = 0,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        if gcc.n_samples > stems.responses.shape[-1]:
+            raise DataError(f"frames of {gcc.n_samples} samples are longer than rooms ring in these stems")
+        self.array, self.gcc, self.two_sources = stems.array, gcc, two_sources
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self.device = self.generator.device
+        self.banks = {
+            name: torch.as_tensor(getattr(stems, name), device=self.device)
+            for name in ("responses", "azimuth", "delay", "calm", "noises", "voices", "disturbances")
+        }
+        usual, calm = asdict(varies.ANY), asdict(varies.CALM)
+        self.conditions = {
+            name: torch.tensor([usual[name], calm[name]], device=self.device) for name in usual
+        }
+        self.n_taps = stems.responses.shape[-1]
+        self.n_samples = 2 * self.n_taps  # of a mix; only in the second half all of the room rings
+        rate = stems.array.sample_rate
+        self.hertz = torch.fft.rfftfreq(self.n_taps, 1 / rate, device=self.device).clamp(min=1.0)
+        self.octave = torch.log2(self.hertz.clamp(min=60.0) / 1000.0)
+
+    def frames(self, n: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """GCC-PHAT (some, n_features) and azimuth (some, 2), NaN for nobody, of `n` frames in all."""
+        in_vain = 0
+        while n > 0:
+            sound, azimuth = self.mixed(GPU_BLOCK if self.device.type == "cuda" else BLOCK)
+            heard = azimuth.isfinite().any(1)
+            sound, azimuth = sound[heard][:n], azimuth[heard][:n]
+            n -= len(sound)
+            in_vain = 0 if len(sound) else in_vain + 1
+            if in_vain > PATIENCE:
+                raise DataError("nobody talks in these stems: is the speech silent?")
+            if len(sound):
+                yield self.gcc(sound).flatten(1), azimuth
+
+    def mixed(self, n: int) -> tuple[Tensor, Tensor]:
+        """Frames (n N_FRAMES, n_mics, n_samples) of n mixes, and where somebody talks, (n N_FRAMES, 2).
+
+        Both are NaN where nobody talks, or where it is not certain whether somebody does.
+        """
+        scene = self._whole(len(self.banks["responses"]), n)
+        place = self._uniform(n, PLACES).argsort(1)  # one or two talkers, a disturbance
+        share = torch.tensor([2.0, self.two_sources], device=self.device)
+        mix, number = (self._uniform(n, 2) < share).nonzero(as_tuple=True)  # of each talker
+        room, here = scene[mix], place[mix, number]
+        dry = self._stretches("voices", len(mix), self.n_samples)
+        level = _factor(self._between((-varies.APART, varies.APART), len(mix)))
+        heard = _each(level) * self._heard(dry, room, here)
+        speech = heard.new_zeros(n, *heard.shape[1:]).index_add_(0, mix, heard)
+        sound = self._recorded(self._noisy(speech, scene, place[:, 2]), scene)
+        start = self._whole(self.n_taps - self.gcc.n_samples + 1, n, N_FRAMES)
+        cut = sound.unfold(2, self.gcc.n_samples, 1)
+        frames = cut[torch.arange(n, device=self.device)[:, None], :, start].flatten(0, 1)
+        first = start[mix] + self.n_taps - self.banks["delay"][room, here][:, None]
+        loud, quiet = self._talking(dry, first)  # (n_talkers, N_FRAMES)
+        azimuth = torch.where(loud, self.banks["azimuth"][room, here][:, None], math.nan)
+        where = azimuth.new_full((n, N_FRAMES, 2), math.nan)
+        where[mix, :, number] = azimuth
+        unsure = where.new_zeros(n, N_FRAMES).index_add_(0, mix, (~(loud | quiet)).to(where.dtype))
+        where[unsure > 0] = math.nan
+        return frames, where.flatten(0, 1)
+
+    def _heard(self, dry: Tensor, room: Tensor, place: Tensor) -> Tensor:
+        """Dry sound (n, n_samples) from places in rooms: (n, n_mics, n_taps) of power 1, as all rings."""
+        responses = self.banks["responses"][room, place].float()
+        if not len(dry):  # torch cannot transform nothing
+            return responses
+        spectrum = torch.fft.rfft(dry)[:, None] * torch.fft.rfft(responses, self.n_samples)
+        return _levelled(torch.fft.irfft(spectrum, self.n_samples)[..., self.n_taps :])
+
+    def _talking(self, dry: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+        """`simulated.activity` of talkers (n, n_samples) in frames that start at (n, n_frames)."""
+        length = self.gcc.n_samples
+        energy = torch.nn.functional.pad(dry.double().square().cumsum(-1), (1, 0))
+
+        def power(first: Tensor) -> Tensor:
+            return energy.gather(1, first + length) - energy.gather(1, first)
+
+        everywhere = torch.arange(0, self.n_samples - length, length // 2, device=self.device)
+        usual = power(everywhere.expand(len(dry), -1)).quantile(0.9, dim=1, keepdim=True)
+        decibel = 10 * torch.log10(power(start) / usual.clamp(min=1e-12) + 1e-12)
+        return decibel >= ACTIVE_DB, decibel <= SILENT_DB
+
+    def _noisy(self, speech: Tensor, room: Tensor, place: Tensor) -> Tensor:
+        """Speech (n, n_mics, n_taps) and noise around it, of the sensors and perhaps from a place."""
+        n, conditions = len(speech), self._conditions(room)
+        power = speech.square().mean((1, 2)).clamp(min=1e-6)
+        hard = self._uniform(n) < conditions["hard"]
+        snr = torch.where(hard, self._between(varies.HARD_SNR, n), self._between(conditions["snr"].T, n))
+        share = self._evenly(conditions["sensors"].T, n)
+        around = _levelled(self._stretches("noises", n, self.n_taps))
+        tilt = self._between(varies.SENSOR_TILT, n, 1, 1)
+        coloured = torch.fft.rfft(self._normal(*speech.shape)) * self.hertz.clamp(min=50.0) ** (-tilt / 2)
+        sensors = _levelled(torch.fft.irfft(coloured, self.n_taps))
+        noise = _each((1 - share).sqrt()) * around + _each(share.sqrt()) * sensors
+        result = speech + _each(power.sqrt() * _factor(-snr)) * noise
+        mix = (self._uniform(n) < conditions["local"]).nonzero()[:, 0]  # those with noise from a place
+        loud = power[mix].sqrt() * _factor(-self._between(varies.LOCAL_SNR, len(mix)))
+        dry = self._stretches("disturbances", len(mix), self.n_samples)
+        return result.index_add_(0, mix, _each(loud) * self._heard(dry, room[mix], place[mix]))
+
+    def _recorded(self, x: Tensor, room: Tensor) -> Tensor:
+        """`scenes.recorded` of sound (n, n_mics, n_taps) in rooms (n,)."""
+        n, n_mics, _ = x.shape
+        conditions = self._conditions(room)
+        shape = n, n_mics, 1
+        gain, tilt, turned, spread = (_each(conditions[name]) for name in ("gain", "tilt", "turn", "corner"))
+        gain = self._between((-gain, gain), *shape) + tilt * self._normal(*shape) * self.octave
+        corner = self._evenly(varies.CORNER, n, 1, 1) * torch.exp(spread * self._normal(*shape))
+        turn = torch.atan2(corner, self.hertz)
+        turn = turn + torch.deg2rad(turned) * self._normal(*shape) * self.octave
+        size = _factor(gain) / (1 + (corner / self.hertz).square()).sqrt()
+        muffled = 1 / (1 + (self.hertz / self._between(varies.TOP, n, 1, 1)) ** 12).sqrt()
+        size = torch.where(self._uniform(n, 1, 1) < _each(conditions["muffled"]), size * muffled, size)
+        x = torch.fft.irfft(torch.fft.rfft(x) * torch.polar(size, turn), self.n_taps)
+        peak, loud = x.abs().amax((1, 2)).clamp(min=1e-12), x.square().mean((1, 2)).sqrt().clamp(min=1e-12)
+        scale = torch.minimum(self._evenly(varies.LEVEL, n) / loud, CEILING / peak)
+        too_loud = self._between(varies.TOO_LOUD, n) * CEILING / peak
+        scale = torch.where(self._uniform(n) < conditions["clipped"], too_loud, scale)
+        return (x * _each(scale) * 32768.0).round().clamp(-32768, 32767) / 32768.0
+
+    def _conditions(self, room: Tensor) -> dict[str, Tensor]:
+        """`scenes.Conditions` of each room (n,): (n,), or (n, 2) where they are limits."""
+        calm = self.banks["calm"][room].long()
+        return {name: both[calm] for name, both in self.conditions.items()}
+
+    def _stretches(self, bank: str, n: int, length: int) -> Tensor:
+        """Stretches of some sounds of a bank, (n, length) or (n, n_mics, length); their ends are joined."""
+        sounds = self.banks[bank][self._whole(len(self.banks[bank]), n)]
+        at = self._whole(sounds.shape[-1], n, 1) + torch.arange(length, device=self.device)
+        at = (at % sounds.shape[-1]).reshape(n, *[1] * (sounds.ndim - 2), length)
+        return sounds.gather(-1, at.expand(*sounds.shape[:-1], length)).float()
+
+    def _uniform(self, *shape: int) -> Tensor:
+        return torch.rand(shape, generator=self.generator, device=self.device)
+
+    def _normal(self, *shape: int) -> Tensor:
+        return torch.randn(shape, generator=self.generator, device=self.device)
+
+    def _whole(self, top: int, *shape: int) -> Tensor:
+        return torch.randint(top, shape, generator=self.generator, device=self.device)
+
+    def _between(self, limits: Limits, *shape: int) -> Tensor:
+        low, high = limits
+        return low + (high - low) * self._uniform(*shape)
+
+    def _evenly(self, limits: Limits, *shape: int) -> Tensor:
+        """Drawn so that doublings are equally likely."""
+        low, high = (torch.as_tensor(limit, device=self.device).log() for limit in limits)
+        return torch.exp(self._between((low, high), *shape))
+
+
+def _factor(decibel: Tensor) -> Tensor:
+    return torch.as_tensor(10 ** (decibel / 20))
+
+
+def _levelled(x: Tensor) -> Tensor:
+    """Sound (..., n_mics, n_samples) of power 1."""
+    return x / x.square().mean((-2, -1), keepdim=True).sqrt().clamp(min=1e-12)
+
+
+def _each(values: Tensor) -> Tensor:
+    """(n,) beside (n, n_mics, n_samples)."""
+    return values[:, None, None]

@@ -1,0 +1,368 @@
+"""Recordings that never were: rooms, talkers and noise for any array, the same to the bit from a seed.
+
+A recording is made of its seed, its part and its number alone, so the number of processes changes nothing.
+Sound is rounded to 16 bits like a recorder's, so what is written to wav files and read back gives exactly
+the features that are computed directly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import oaconvolve
+
+from tytoalba.data.recording import Recording
+from tytoalba.data.simulation.noise import fan_sound
+from tytoalba.data.simulation.room import Placement, Room, Vector, diffuse_noise, room_response
+from tytoalba.data.simulation.voice import SPEECH_RATE, Speech, Voices, at_rate, split_speakers
+from tytoalba.errors import DataError
+from tytoalba.signal.angles import Float, distance, wrap
+from tytoalba.signal.array import SPEED_OF_SOUND, MicArray
+
+Range = tuple[float, float]
+ACTIVE_DB, SILENT_DB = -22.0, -40.0
+"""A source talks in a frame whose power is above the first, is silent below the second (relative to its
+loud frames); between them nobody can say, and the frame is left out, as in SSLR."""
+CEILING = 0.98
+"""Largest sample after the level is set."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a data set: its rooms, which speakers, how many recordings, where the talkers stand."""
+
+    name: str
+    speakers: Literal["train", "valid", "test"]
+    rooms: tuple[Room, ...]
+    n_recordings: int
+    azimuths: Range = (0.0, 360.0)
+    distances: Range = (0.6, 2.2)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A recipe for a data set. Ranges are drawn from uniformly, once a recording.
+
+    seconds: length of a recording. two_sources: share of recordings with two talkers.
+    snr: dB, talkers against all noise. sensor: share of the noise that is each microphone's own.
+    tilt: slope of the ambient noise. heights: metres, talker above the array.
+    level: RMS of frames with speech (full scale 1). interferer: chance of a fan, at an SNR of its own.
+    speed: degrees a second at most that a talker walks around the array; 0: talkers stand still.
+    talker: how directive talkers are; 1 = omnidirectional, 0.5 = cardioid.
+    """
+
+    name: str
+    about: str
+    parts: tuple[Part, ...]
+    seconds: float = 4.0
+    two_sources: float = 1 / 3
+    separation: float = 15.0
+    snr: Range = (22.0, 42.0)
+    sensor: Range = (0.02, 0.1)
+    tilt: Range = (0.3, 1.3)
+    heights: Range = (-0.3, 0.4)
+    level: Range = (0.06, 0.18)
+    interferer: float = 0.0
+    interferer_snr: Range = (5.0, 20.0)
+    speed: float = 0.0
+    talker: Range = (0.45, 0.7)
+
+    def scaled(self, factor: float) -> Preset:
+        """The same preset with more or fewer recordings in every part (at least one)."""
+        if not factor > 0:
+            raise ValueError(f"the size must be a positive factor, got {factor}")
+        sized = [replace(part, n_recordings=max(1, round(part.n_recordings * factor))) for part in self.parts]
+        return replace(self, parts=tuple(sized))
+
+    @property
+    def n_recordings(self) -> int:
+        """Recordings of all parts."""
+        return sum(part.n_recordings for part in self.parts)
+
+
+def _rooms(*rows: tuple[float, float, float, float]) -> tuple[Room, ...]:
+    return tuple(Room((x, y, z), rt60) for x, y, z, rt60 in rows)
+
+
+_TRAIN = _rooms((5.2, 4.5, 2.7, 0.42), (6.4, 5.1, 2.9, 0.55), (4.7, 4.4, 2.5, 0.33), (7.8, 5.6, 3.1, 0.65),
+                (5.8, 4.6, 2.8, 0.48))  # fmt: skip
+_VALID = _rooms((6.0, 4.7, 2.6, 0.40), (7.0, 4.9, 3.0, 0.58))
+_TEST = _rooms((5.5, 4.9, 2.75, 0.45), (8.6, 6.2, 3.2, 0.68), (4.9, 4.6, 2.6, 0.36))
+
+QUICK = Preset(
+    "quick",
+    "a small set for a first look: seconds to make, four rooms",
+    (
+        Part("train", "train", _TRAIN[:2], 72),
+        Part("valid", "valid", _VALID[:1], 12),
+        Part("test", "test", _TEST[:1], 36),
+    ),
+)
+TWIN = Preset(
+    "twin",
+    "the SSLR twin: five training rooms, three unseen test rooms, other speakers in each part",
+    (
+        Part("train", "train", _TRAIN, 3600),
+        Part("valid", "valid", _VALID, 360),
+        Part("test", "test", _TEST, 1200),
+        Part("human", "test", _TEST, 48, azimuths=(-24.0, 24.0), distances=(0.8, 1.8)),
+    ),
+)
+HARD = replace(
+    TWIN,
+    name="hard",
+    about="the twin's rooms with more noise, a fan somewhere in half of the recordings, talkers farther away",
+    parts=tuple(replace(part, distances=(1.0, 3.0)) for part in TWIN.parts),
+    snr=(5.0, 25.0),
+    interferer=0.5,
+)
+PRESETS = {preset.name: preset for preset in (QUICK, TWIN, HARD)}
+
+
+@dataclass(frozen=True)
+class SimulatedRecording:
+    """What a simulation gives: sound, and for each labelled frame where each talker is and whether it talks.
+
+    samples: (n_mics, n_samples) float32, on the grid of 16 bits.
+    positions: metres from the array's centre, (n_frames, n_sources, 3). talking: (n_frames, n_sources).
+    """
+
+    name: str
+    samples: NDArray[np.float32]
+    frame_ids: NDArray[np.intp]
+    positions: Float
+    talking: NDArray[np.bool_]
+    speakers: tuple[int, ...]
+
+    @property
+    def azimuth(self) -> Float:
+        """Degrees of the talkers of each frame, (n_frames, 2), NaN where nobody (else) talks."""
+        x, y = self.positions[..., 0], self.positions[..., 1]
+        angle = np.where(self.talking, wrap(np.rad2deg(np.arctan2(y, x))), np.nan)
+        return np.pad(np.sort(angle, axis=1), ((0, 0), (0, 2 - angle.shape[1])), constant_values=np.nan)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A preset made sound: which array, whose voices, which seed."""
+
+    preset: Preset
+    array: MicArray
+    voices: Voices
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for part in self.preset.parts:
+            split_speakers(self.voices.n_speakers, part.speakers)
+            low, high = part.azimuths
+            if self.preset.two_sources > 0 and min(high - low, 180.0) <= self.preset.separation:
+                raise DataError(
+                    f"two talkers {self.preset.separation:g} degrees apart do not fit between azimuths "
+                    f"{low:g} and {high:g} of part {part.name!r}"
+                )
+        if self.n_samples <= self.array.frame_length:
+            raise DataError(f"recordings of {self.preset.seconds} s hold no frame of {self.array.name}")
+
+    @property
+    def n_samples(self) -> int:
+        """Length of each recording."""
+        return int(self.preset.seconds * self.array.sample_rate)
+
+    def tasks(self) -> list[tuple[int, int]]:
+        """(number of the part, number of the recording) of every recording."""
+        return [(p, i) for p, part in enumerate(self.preset.parts) for i in range(part.n_recordings)]
+
+    def recording(self, task: tuple[int, int]) -> SimulatedRecording:
+        """Make one recording."""
+        number, index = task
+        part, preset, array = self.preset.parts[number], self.preset, self.array
+        rng = np.random.default_rng([self.seed, number, index])
+        room = part.rooms[index % len(part.rooms)]
+        n_sources = 2 if rng.random() < preset.two_sources else 1
+        placement, starts = _place(room, part, preset, n_sources, rng)
+        speakers = rng.choice(split_speakers(self.voices.n_speakers, part.speakers), n_sources)
+        frame_ids = np.arange(len(range(0, self.n_samples - array.frame_length, array.frame_length // 2)))
+        mixture = np.zeros((array.n_mics, self.n_samples), np.float32)
+        positions, talking, unsure = [], [], np.zeros(len(frame_ids), bool)
+        for start, speaker in zip(starts, speakers, strict=True):
+            dry = self._speech(int(speaker), rng)
+            path = _path(start, room, placement, preset, self.n_samples, array, rng)
+            mixture += _propagate(room, array, placement, dry, path, rng.uniform(*preset.talker), rng)
+            loud, quiet = activity(dry, float(np.linalg.norm(start)), array, len(frame_ids))
+            walked = path[2 : 2 * len(frame_ids) + 2 : 2]  # the middle of each frame
+            positions.append(walked if len(path) > 1 else path.repeat(len(frame_ids), axis=0))
+            talking.append(loud)
+            unsure |= ~loud & ~quiet
+        spoken = np.any(talking, axis=0)
+        samples = self._add_noise(mixture, spoken, room, placement, rng)
+        return SimulatedRecording(
+            f"{part.name}_{index:05d}",
+            _set_level(samples, spoken, preset, array, rng),
+            frame_ids[~unsure],
+            np.stack(positions, axis=1)[~unsure],
+            np.stack(talking, axis=1)[~unsure],
+            tuple(int(s) for s in speakers),
+        )
+
+    def _speech(self, speaker: int, rng: np.random.Generator) -> Speech:
+        at_16k = self.voices.speak(speaker, int(np.ceil(self.preset.seconds * SPEECH_RATE)) + 64, rng)
+        return at_rate(at_16k, self.array.sample_rate)[: self.n_samples]
+
+    def _add_noise(
+        self,
+        speech: NDArray[np.float32],
+        spoken: NDArray[np.bool_],
+        room: Room,
+        placement: Placement,
+        rng: np.random.Generator,
+    ) -> NDArray[np.float32]:
+        preset, array = self.preset, self.array
+        power = np.mean(speech**2) / max(0.2, spoken.mean())  # while somebody talks
+        power = max(power, 1e-6)  # nobody does: noise alone
+        ambient = diffuse_noise(array, self.n_samples, rng, rng.uniform(*preset.tilt))
+        sensor = rng.standard_normal(speech.shape, dtype=np.float32)
+        share = np.exp(rng.uniform(*np.log(preset.sensor)))
+        noise = np.sqrt(1 - share) * ambient / rms(ambient) + np.sqrt(share) * sensor
+        result = speech + np.sqrt(power * 10 ** (-rng.uniform(*preset.snr) / 10)) * noise
+        if rng.random() < preset.interferer:
+            where = _somewhere(room, placement, rng)
+            dry = fan_sound(self.n_samples, array.sample_rate, rng)
+            fan = _propagate(room, array, placement, dry, where[None], 1.0, rng)
+            result += fan / rms(fan) * np.sqrt(power * 10 ** (-rng.uniform(*preset.interferer_snr) / 10))
+        return np.asarray(result, np.float32)
+
+
+def as_recording(made: SimulatedRecording, subset: str, array: MicArray) -> Recording:
+    """A simulated recording as every data set gives them."""
+    load = partial(np.copy, made.samples)
+    hop = array.frame_length // 2
+    return Recording(made.name, subset, array, made.frame_ids, made.azimuth, load, array.frame_length, hop)
+
+
+def _place(
+    room: Room, part: Part, preset: Preset, n_sources: int, rng: np.random.Generator
+) -> tuple[Placement, Vector]:
+    """Talkers at uniform azimuths (metres, array's frame), and a place for the array where they fit in."""
+    azimuth = rng.uniform(*part.azimuths, n_sources)
+    while n_sources == 2 and distance(*azimuth) < preset.separation:
+        azimuth = rng.uniform(*part.azimuths, 2)
+    far = rng.uniform(*part.distances, n_sources)
+    up = rng.uniform(*preset.heights, n_sources)
+    angle = np.deg2rad(azimuth)
+    talkers = np.stack([far * np.cos(angle), far * np.sin(angle), up], axis=1)
+    size = np.asarray(room.size)
+    for _ in range(1000):
+        spot = rng.uniform([0.5, 0.5, 0.9], [size[0] - 0.5, size[1] - 0.5, 1.4])
+        placement = Placement((float(spot[0]), float(spot[1]), float(spot[2])), float(rng.uniform(0, 360)))
+        if all(room.contains(spot + placement.to_room(talker), 0.25) for talker in talkers):
+            return placement, talkers
+    raise DataError(f"talkers up to {part.distances[1]} m away do not fit into a room of {room.size} m")
+
+
+def _somewhere(room: Room, placement: Placement, rng: np.random.Generator) -> Vector:
+    """A point of the room at least half a metre from the array, as the array sees it."""
+    while True:
+        spot = rng.uniform(0.2, np.asarray(room.size) - 0.2) - np.asarray(placement.centre)
+        if np.linalg.norm(spot) > 0.5:
+            return replace(placement, heading=-placement.heading).to_room(spot)
+
+
+def _path(
+    start: Vector,
+    room: Room,
+    placement: Placement,
+    preset: Preset,
+    n_samples: int,
+    array: MicArray,
+    rng: np.random.Generator,
+) -> Vector:
+    """Where a talker is at every half hop (metres), turning back at walls; one row for a standing one."""
+    speed = rng.uniform(-preset.speed, preset.speed) if preset.speed else 0.0
+    if speed == 0.0:
+        return start[None]
+    n = n_samples // (array.frame_length // 4) + 2
+    turn = speed * np.arange(n) * (array.frame_length // 4) / array.sample_rate
+    spots = np.asarray(placement.centre) + placement.to_room(_turned(start, np.arange(360.0)))
+    walls = np.flatnonzero([not room.contains(spot, 0.2) for spot in spots])
+    if len(walls):  # walk to and fro between the last degrees that are inside
+        ahead, behind = walls[0] - 1, 359 - walls[-1]
+        span = max(ahead + behind, 1)
+        turn = span - np.abs((turn + behind) % (2 * span) - span) - behind
+    return _turned(start, turn)
+
+
+def _turned(point: Vector, azimuth: Vector) -> Vector:
+    """A point (3,) walked around the array by each of some degrees: (n, 3)."""
+    x, y, z = point
+    c, s = np.cos(np.deg2rad(azimuth)), np.sin(np.deg2rad(azimuth))
+    return np.stack([x * c - y * s, x * s + y * c, np.full(len(c), z)], axis=1)
+
+
+def _propagate(
+    room: Room,
+    array: MicArray,
+    placement: Placement,
+    dry: Speech,
+    path: Vector,
+    pattern: float,
+    rng: np.random.Generator,
+) -> NDArray[np.float32]:
+    """A talker as the microphones hear it, (n_mics, n_samples); a walking one by cross-faded stretches."""
+    tail_seed = int(rng.integers(2**63))
+
+    def heard(source: Vector, sound: Speech) -> NDArray[np.float32]:
+        same_tail = np.random.default_rng(tail_seed)  # a step to the side does not change the whole room
+        response = room_response(room, array, placement, source, same_tail, talker_pattern=pattern)
+        return np.asarray(oaconvolve(sound[None], response, axes=1), np.float32)
+
+    if len(path) == 1:
+        return heard(path[0], dry)[:, : len(dry)]
+    step = array.frame_length // 4
+    ramp = np.bartlett(2 * step + 1)[:-1].astype(np.float32)
+    result = np.zeros((array.n_mics, len(dry)), np.float32)
+    for k, place in enumerate(path):
+        first, last = max(0, (k - 1) * step), min(len(dry), (k + 1) * step)
+        if first >= last:
+            continue
+        piece = dry[first:last] * ramp[first - (k - 1) * step : last - (k - 1) * step]
+        if piece.any():
+            wet = heard(place, piece)[:, : len(dry) - first]
+            result[:, first : first + wet.shape[1]] += wet
+    return result
+
+
+def activity(
+    dry: Speech, far: float, array: MicArray, n_frames: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Frames in which a talker surely talks, and in which it surely does not; sound needs time to arrive."""
+    delay = round(far / SPEED_OF_SOUND * array.sample_rate)
+    energy = np.concatenate([np.zeros(delay + 1), np.cumsum(dry.astype(np.float64) ** 2)])
+    start = np.arange(n_frames) * (array.frame_length // 2)
+    power = (energy[start + array.frame_length] - energy[start]) / array.frame_length
+    decibel = 10 * np.log10(power / max(float(np.quantile(power, 0.9)), 1e-12) + 1e-12)
+    return decibel >= ACTIVE_DB, decibel <= SILENT_DB
+
+
+def _set_level(
+    x: NDArray[np.float32],
+    spoken: NDArray[np.bool_],
+    preset: Preset,
+    array: MicArray,
+    rng: np.random.Generator,
+) -> NDArray[np.float32]:
+    """Bring frames with speech to a plausible level and round to 16 bits, as a recorder does."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, array.frame_length, axis=1)
+    frames = windows[:, :: array.frame_length // 2][:, : len(spoken)]
+    loud = rms(frames[:, spoken] if spoken.any() else frames)
+    gain = np.exp(rng.uniform(*np.log(preset.level))) / loud
+    gain = min(gain, CEILING / float(np.abs(x).max()))
+    return np.asarray(np.round(x * (gain * 32768.0)) / 32768.0, np.float32)
+
+
+def rms(x: Float) -> float:
+    """Root of the mean square over all, never 0."""
+    return float(np.sqrt(np.mean(np.square(x, dtype=np.float64)))) + 1e-12

@@ -1,0 +1,1 @@
+"""diagnose: see docs, Architecture."""

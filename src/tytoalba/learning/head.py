@@ -1,0 +1,354 @@
+"""The analytic head: ridge regression from features H to labels Y, kept as sums to add and take away.
+
+    G = sum H'H,   Q = sum H'Y,   W = (G + eta I)^-1 Q
+
+W is the joint ridge solution of everything learned so far, whatever the order and the batches, and needs no
+earlier row. Two back ends stand behind one interface:
+
+- float64 (`exact=False`): float32 or float64 features of any range, for the paper's ReLU features.
+- integers (`exact=True`): int8 features, `round(127 h)`, and labels 0..127, `round(127 y)`. G and Q are int64
+  and the same to the bit whatever the order, batch, machine or device.
+
+The sums are never changed in place: an update computes the new ones, checks them and swaps them in, so that
+an error or an interruption leaves the head as it was, and a snapshot from `memory()` never changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.errors import HeadError
+from tytoalba.learning.sums import (
+    MAX_ROWS,
+    SCALE,
+    Array,
+    Statistics,
+    added,
+    all_finite,
+    as_float64,
+    blocks,
+    bring,
+    cholesky_solve,
+    copied,
+    float_products,
+    import_torch,
+    integer_products,
+    is_tensor,
+    like,
+    possible,
+)
+from tytoalba.storage.files import write_tensors
+
+MAX_TOTAL = (2**63 - 1) // SCALE**2
+"""Rows that a head can hold before int64 could overflow."""
+FLOAT_BLOCK, INT8_BLOCK = 2**25, 2**29
+"""Features taken at a time, so that memory stays bounded: 256 MiB of float64, 512 MiB of int8."""
+
+FORMAT, VERSION = "tytoalba-head", 1
+DTYPES = {"float": ("float32", "float64"), "exact H": ("int8",), "exact Y": ("int8", "uint8")}
+HEADER = {"n_features": int, "n_outputs": int, "ridge": float, "exact": bool}
+
+
+class AnalyticHead:
+    """Ridge regression by accumulated sums; the module says what `exact` means.
+
+    device: None keeps the sums in numpy, a torch device ("cuda", "cpu") keeps them there. Rows may come as
+    numpy arrays or as tensors from anywhere.
+
+    >>> head = AnalyticHead(n_features=2, n_outputs=1, ridge=1.0)
+    >>> head.learn(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[1.0], [1.0]])).weights().round(6).tolist()
+    [[0.5], [0.4]]
+    >>> head.forget(np.array([[0.0, 2.0]]), np.array([[1.0]])).weights().round(6).tolist()
+    [[0.5], [0.0]]
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_outputs: int = 360,
+        ridge: float = 0.1,
+        exact: bool = False,
+        device: str | None = None,
+    ) -> None:
+        if n_features < 1 or n_outputs < 1:
+            raise HeadError(f"n_features and n_outputs must be at least 1, got {n_features} and {n_outputs}")
+        self.n_features, self.n_outputs = int(n_features), int(n_outputs)
+        self.ridge, self.exact, self.device = _checked_ridge(ridge), bool(exact), device
+        self._solved: tuple[float, Array] | None = None
+        self._sums = self._empty()
+
+    @property
+    def n(self) -> int:
+        """Number of rows learned and not forgotten."""
+        return self._sums.n
+
+    def learn(self, H: Array, Y: Array, times: int | np.integer[Any] = 1) -> Self:
+        """Add rows: features H (n, n_features) and their labels Y (n, n_outputs).
+
+        times: how often every row counts, from 1 up; the sums are those of the rows learned so many times.
+        """
+        return self._become(self._plus(self._sum_up(H, Y, times)))
+
+    def forget(self, H: Array, Y: Array, times: int | np.integer[Any] = 1) -> Self:
+        """Take away rows that were learned, in any batches: exact in integers, to rounding in floats.
+
+        times: how often each was learned, if all that is to go.
+
+        Sums that no rows can have are refused (negative squares, labels without features); rows that were
+        never learned can still pass where what would remain looks possible.
+        """
+        left = self._plus(self._sum_up(H, Y, times), sign=-1)
+        if not possible(left, self._sums, self.exact):
+            raise HeadError("not all of these rows were learned here: what would be left belongs to no data")
+        return self._become(left if left.n else self._empty())
+
+    def merge(self, other: AnalyticHead) -> Self:
+        """Add all that another head has learned; the other stays as it is, and so does this one's ridge."""
+        return self._become(self._plus(self._theirs(other)))
+
+    def separate(self, other: AnalyticHead) -> Self:
+        """Take away all that another head has learned, which was merged before; the other stays as it is."""
+        left = self._plus(self._theirs(other), sign=-1)
+        if not possible(left, self._sums, self.exact):
+            raise HeadError("not all of that was learned here: what would be left belongs to no data")
+        return self._become(left if left.n else self._empty())
+
+    def check(self) -> Self:
+        """Refuse sums that no rows can have; a file may say anything."""
+        G = self._sums.G
+        length = as_float64(G.diagonal()).clip(0) ** 0.5 * (1 + 1e-6)
+        bounds = (a * length for a in length)  # |G_ij| <= |h_i| |h_j|, row by row to save memory
+        fit = all(bool((abs(as_float64(row)) <= most).all()) for row, most in zip(G, bounds, strict=True))
+        if not fit or not possible(self._sums, self._sums, self.exact):
+            raise HeadError("the sums belong to no data; they were altered")
+        return self
+
+    def rearranged(self, source: Sequence[int]) -> AnalyticHead:
+        """A head with other outputs: its output j is this one's `source[j]`, or a fresh one where that is -1.
+
+        >>> AnalyticHead(n_features=2, n_outputs=1).rearranged([-1, 0, -1]).n_outputs
+        3
+        """
+        if any(not -1 <= j < self.n_outputs for j in source):
+            raise HeadError(f"outputs to take must be -1 or 0..{self.n_outputs - 1}, got {list(source)}")
+        head = AnalyticHead(self.n_features, len(source), self.ridge, self.exact, self.device)
+        Q, y2 = head._sums.Q, head._sums.y2
+        to = [j for j, old in enumerate(source) if old >= 0]
+        of = [old for old in source if old >= 0]
+        Q[:, to], y2[to] = self._sums.Q[:, of], self._sums.y2[of]
+        return head._become(Statistics(self._sums.G, Q, y2, self.n))
+
+    def weights(self, ridge: float | None = None) -> Array:
+        """W (n_features, n_outputs), float64: y = h W for features and labels as real numbers (127 is 1.0).
+
+        Solved by Cholesky when asked for, and kept until the sums or the ridge change.
+        """
+        return copied(self._solve(ridge))
+
+    def scores(self, H: Array, ridge: float | None = None) -> Array:
+        """Predicted labels (n, n_outputs) as real numbers, float64, of the kind and in the place of H."""
+        H = self._rows(H, "H", self.n_features)
+        W, unit = self._solve(ridge), SCALE if self.exact else 1
+        slices = blocks(len(H), FLOAT_BLOCK // self.n_features)
+        parts = [as_float64(bring(H[rows], self.device)) @ W / unit for rows in slices]
+        return like(H, np.concatenate(parts) if self.device is None else import_torch().cat(parts))
+
+    def statistics(self) -> Statistics:
+        """G, Q, y2 and n as real numbers (127 is 1.0): fresh float64 arrays, where the head lives."""
+        unit = SCALE**2 if self.exact else 1
+        return Statistics._make([*(as_float64(array) / unit for array in self._sums[:3]), self.n])
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Everything kept of the data, read-only: G, Q, y2 and n. (W follows from these and the ridge.)"""
+        arrays: dict[str, NDArray[Any]] = {"n": np.array(self.n, dtype=np.int64)}
+        arrays |= {name: bring(getattr(self._sums, name), None).view() for name in ("G", "Q", "y2")}
+        for array in arrays.values():
+            array.flags.writeable = False
+        return arrays
+
+    def restore(self, memory: Mapping[str, NDArray[Any]], prefix: str = "") -> Self:
+        """Know what the `memory()` of a head of the same settings says, and nothing else.
+
+        The arrays are copied. prefix: how their names begin, where they stand among others.
+        """
+        present = self.memory()
+        for name in Statistics._fields:
+            own, found = present[name], memory.get(prefix + name)
+            if found is None or (found.dtype, found.shape) != (own.dtype, own.shape):
+                came = "nothing" if found is None else f"{found.dtype} {found.shape}"
+                raise HeadError(
+                    f"memory {prefix + name!r} must be {own.dtype} {own.shape}, got {came}; "
+                    "is it of another method, or of other settings (n_features, n_directions)?"
+                )
+        G, Q, y2 = (bring(np.array(memory[prefix + name]), self.device) for name in ("G", "Q", "y2"))
+        return self._become(Statistics(G, Q, y2, int(memory[prefix + "n"])))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the sums as safetensors, whole or not at all, readable by the owner only: they are secret."""
+        header = {"format": FORMAT, "version": VERSION} | {name: getattr(self, name) for name in HEADER}
+        _write(Path(path), header, self.memory())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: str | None = None) -> Self:
+        """Read a saved head; a file that is damaged, foreign, of another version or impossible is refused.
+
+        The digest inside finds accidents; it does not prove who wrote the file. Sign what is exchanged.
+        """
+        header, arrays = _read(Path(path))
+        head = cls(**{name: header[name] for name in HEADER}, device=device)
+        sums = Statistics(arrays["G"], arrays["Q"], arrays["y2"], int(arrays["n"]))
+        finite = all(map(all_finite, sums[:3]))
+        if sums.n < 0 or not finite or (head.exact and not possible(sums, sums, True)):
+            raise HeadError(f"{path}: the sums in this file belong to no data; it was altered")
+        return head._become(Statistics._make([*(bring(array, device) for array in sums[:3]), sums.n]))
+
+    def _theirs(self, other: AnalyticHead) -> Statistics:
+        mine, theirs = ((h.n_features, h.n_outputs, h.exact) for h in (self, other))
+        if mine != theirs:
+            raise HeadError(f"these heads differ in (n_features, n_outputs, exact): {mine} and {theirs}")
+        G, Q, y2 = (copied(bring(array, self.device)) for array in other._sums[:3])
+        return Statistics(G, Q, y2, other.n)
+
+    def _become(self, sums: Statistics) -> Self:
+        self._sums, self._solved = sums, None
+        return self
+
+    def _empty(self) -> Statistics:
+        D, C = self.n_features, self.n_outputs
+        shapes, dtype = ((D, D), (D, C), (C,)), "int64" if self.exact else "float64"
+        if self.device is None:
+            return Statistics._make([*(np.zeros(shape, dtype) for shape in shapes), 0])
+        torch = import_torch()
+        kind = {"dtype": getattr(torch, dtype), "device": self.device}
+        return Statistics._make([*(torch.zeros(shape, **kind) for shape in shapes), 0])
+
+    def _plus(self, more: Statistics, sign: int = 1) -> Statistics:
+        """These sums and (sign = -1: without) some others, whose arrays it takes over for the result."""
+        n = self.n + sign * more.n
+        _check_total(n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for mine, theirs in zip(self._sums[:3], more[:3], strict=True):
+                if sign < 0:
+                    theirs *= -1
+                theirs += mine
+        if not all(map(all_finite, (more.G.diagonal(), more.Q, more.y2))):
+            raise HeadError("the sums overflow float64; are the features scaled?")
+        return more._replace(n=n)
+
+    def _sum_up(self, H: Array, Y: Array, times: int | np.integer[Any]) -> Statistics:
+        """The sums of some rows, each counted so many times, in fresh arrays where the head lives."""
+        if not isinstance(times, int | np.integer) or isinstance(times, bool) or times < 1:
+            raise HeadError(f"times must be a whole number from 1 up, got {times!r}; `forget` takes away")
+        H, Y = self._rows(H, "H", self.n_features), self._rows(Y, "Y", self.n_outputs)
+        if len(H) != len(Y):
+            raise HeadError(f"each row of features needs its label: H has {len(H)} rows, Y has {len(Y)}")
+        _check_total(int(times) * max(1, len(H)))
+        products = integer_products if self.exact else float_products
+        block = min(MAX_ROWS, INT8_BLOCK // self.n_features) if self.exact else FLOAT_BLOCK // self.n_features
+        total: list[Array] = []
+        for rows in blocks(len(H), block):
+            with np.errstate(over="ignore", invalid="ignore"):
+                total = added(total, products(*(bring(array[rows], self.device) for array in (H, Y))))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for array in total if times > 1 else ():
+                array *= int(times)
+        return Statistics._make([*total, int(times) * len(H)])
+
+    def _rows(self, array: Array, name: str, width: int) -> Array:
+        """Refuse what is not (n, width) of the right type and range; nothing is copied or moved."""
+        array = array.detach() if is_tensor(array) else np.asarray(array)
+        allowed = DTYPES["exact " + name if self.exact else "float"]
+        if str(array.dtype).removeprefix("torch.") not in allowed:
+            remedy = "quantise it first" if self.exact else "integers are for an exact head"
+            raise HeadError(f"{name} must be {' or '.join(allowed)}, got {array.dtype}; {remedy}")
+        if array.ndim != 2 or array.shape[1] != width:
+            raise HeadError(f"{name} must be (n_frames, {width}), got shape {tuple(array.shape)}")
+        if not self.exact and not all_finite(array):
+            raise HeadError(f"{name} holds NaN or infinity; did a silent or damaged frame slip through?")
+        if self.exact and len(array):
+            low, high = int(array.min()), int(array.max())
+            if low < (-SCALE if name == "H" else 0) or high > SCALE:
+                raise HeadError(f"{name} must be round(127 x) with x bounded by 1, got {low}..{high}")
+        return array
+
+    def _solve(self, ridge: float | None) -> Array:
+        ridge = self.ridge if ridge is None else _checked_ridge(ridge)
+        if self._solved is None or self._solved[0] != ridge:
+            A, B, *_ = self.statistics()
+            diagonal = list(range(self.n_features))
+            A[diagonal, diagonal] += ridge
+            W = cholesky_solve(A, B)
+            if W is None or not all_finite(W):
+                raise HeadError(
+                    f"G + ridge I is not positive definite (ridge {ridge:g}, {self.n} rows); raise the "
+                    "ridge, and check that nothing was forgotten that had not been learned"
+                )
+            self._solved = ridge, W
+        return self._solved[1]
+
+
+def _check_total(n: int) -> None:
+    if n > MAX_TOTAL:
+        raise HeadError(f"{n} rows could overflow int64; a head holds at most {MAX_TOTAL}")
+
+
+def _checked_ridge(ridge: float) -> float:
+    if not 0 <= ridge < np.inf:
+        raise HeadError(f"ridge must be a number from 0 up, got {ridge}")
+    return float(ridge)
+
+
+def _digest(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        digest.update(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _write(path: Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    write_tensors(path, arrays, header | {"sha256": _digest(header, arrays)}, private=True)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = json.loads((file.metadata() or {}).get("tytoalba", "null"))
+            expected = _layout(path, header)
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118, not a dict
+            found = {name: (s.get_dtype(), tuple(s.get_shape())) for name, s in slices.items()}
+            if found != expected:
+                raise HeadError(f"{path}: holds {found}, its header promises {expected}; it was altered")
+            arrays = {name: file.get_tensor(name) for name in expected}
+    except (OSError, SafetensorError, json.JSONDecodeError, RecursionError) as error:
+        raise HeadError(
+            f"{path}: cannot be read as a saved head ({error}); cut short or not a head?"
+        ) from error
+    digest = header.pop("sha256", None)
+    if digest != _digest(header, arrays):
+        raise HeadError(f"{path}: the digest does not fit its contents; the file is damaged or was altered")
+    return header, arrays
+
+
+def _layout(path: Path, header: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Types and shapes that a header promises, once it is found to be a header that this version reads."""
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise HeadError(f"{path}: is not a saved head; a model or another program's file?")
+    if header.get("version") != VERSION:
+        raise HeadError(f"{path}: has version {header.get('version')}, this tytoalba reads {VERSION}")
+    for name, kind in HEADER.items():
+        if type(header.get(name)) is not kind:
+            raise HeadError(
+                f"{path}: {name} must be {kind.__name__}, got {header.get(name)!r}; it was altered"
+            )
+    D, C, dtype = header["n_features"], header["n_outputs"], "I64" if header["exact"] else "F64"
+    return {"G": (dtype, (D, D)), "Q": (dtype, (D, C)), "y2": (dtype, (C,)), "n": ("I64", ())}

@@ -1,0 +1,90 @@
+"""What our learner's random features look at: the prior's word beside the sound itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tytoalba.errors import TytoError
+from tytoalba.learning.method import Task
+from tytoalba.learning.prior.prior import Prior, scores
+from tytoalba.learning.prior.registry import find_prior
+from tytoalba.learning.random_features import FourierFeatures, RandomFourier
+from tytoalba.learning.structured import OrthogonalFourier, StructuredFourier
+
+EXPANSIONS: dict[str, type[FourierFeatures]] = {
+    "random": RandomFourier,
+    "orthogonal": OrthogonalFourier,
+    "structured": StructuredFourier,
+}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """From features of frames to int8 codes H, where they are (numpy, or torch on any device).
+
+    prior: its logits (360, standardised with constants from simulations) stand beside the GCC-PHAT over all
+    bands, scaled frame by frame and weighted by `sound`; without a prior the features alone, scaled.
+    bandwidth: of the Gaussian kernel, in units of sqrt(n_inputs). expansion: a name in EXPANSIONS.
+    """
+
+    task: Task
+    prior: Prior | None
+    n_features: int
+    bandwidth: float
+    sound: float
+    expansion: str
+    seed: int
+    features: FourierFeatures = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        n = self.task.n_inputs
+        if self.prior:
+            n_sound = len(self.prior.gcc.pairs) * self.prior.gcc.n_lags
+            n = self.task.n_directions + (n_sound if self.sound else 0)
+        width = self.bandwidth * float(np.sqrt(n))
+        object.__setattr__(self, "features", EXPANSIONS[self.expansion](n, self.n_features, width, self.seed))
+
+    def codes(self, x: Any) -> tuple[Any, Any]:
+        """H (n_frames, n_features) of features x (n_frames, n_inputs), and the prior's scores, or None."""
+        if self.prior is None:
+            if isinstance(x, np.ndarray):
+                return self.features.codes(self.task.scale(x)), None
+            return self.features.codes(x.new_tensor(self.task.scale(x.cpu().numpy()))), None
+        logits = self.prior.logits(x)
+        return self.expand(logits, self.prior.sound(x) if self.sound else None), scores(logits)
+
+    def expand(self, logits: Any, sound: Any) -> Any:
+        """H of what the prior says (n_frames, 360) and of the scaled sound."""
+        assert self.prior
+        Z = self.prior.standardised(logits)
+        return self.features.codes(joined([Z, sound * self.sound]) if self.sound else Z)
+
+
+def joined(columns: list[Any]) -> Any:
+    """Columns side by side, in numpy or in torch."""
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns, axis=1)
+    import torch
+
+    return torch.cat(columns, dim=1)
+
+
+def fitting_prior(task: Task, prior: str | Prior) -> Prior | None:
+    """The prior that a task means: one that is given, a file's, "none", or "auto", the array's if it fits."""
+    if prior == "none" or (prior == "auto" and (task.array is None or task.gcc is None)):
+        return None
+    if isinstance(prior, Prior):
+        found: Prior | None = prior
+    else:
+        found = find_prior(task.array) if prior == "auto" and task.array else Prior.load(prior)
+    fits = found and found.gcc == task.gcc and task.n_directions == found.n_directions
+    if not fits and prior != "auto":
+        name = "" if isinstance(prior, Prior) else f" {prior}"
+        raise TytoError(
+            f"the prior{name} does not fit these features: it takes "
+            f"GCC-PHAT of {found.array.name if found else 'another array'} in the bands of `prior_gcc`"
+        )
+    return found if fits else None

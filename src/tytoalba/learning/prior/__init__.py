@@ -1,0 +1,1 @@
+"""prior: see docs, Architecture."""

@@ -1,0 +1,454 @@
+"""What an array is known to hear before anyone has used it: a network that saw simulations only.
+
+A prior gives logits of 360 azimuths, a confidence, and the constants that bring features to one scale. It
+is a small file (safetensors, weights of 16 bits), works without torch, and its answers are the same to the
+bit whatever the batch, BLAS, number of threads or device (`ring`). So what a learner behind it was taught can
+be taken away exactly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.errors import DataError, PriorError
+from tytoalba.learning.prior.calibration import Calibration
+from tytoalba.learning.prior.decisions import Blend
+from tytoalba.learning.prior.exact import (
+    GRID,
+    MATRIX_GRID,
+    UNFOLD,
+    Array,
+    count_blocks,
+    forward,
+    is_exact,
+    layout,
+    steering,
+)
+from tytoalba.signal.angles import N_DIRECTIONS
+from tytoalba.signal.array import MicArray
+from tytoalba.signal.gcc import Band, GccPhat
+from tytoalba.signal.srp import lag_matrix
+from tytoalba.storage.files import write_tensors
+
+Shape = dict[str, NDArray[np.float64]]
+
+PRIOR_BANDS: tuple[Band, ...] = ((100.0, 1000.0), (1000.0, 2000.0), (2000.0, 4000.0), (4000.0, 8000.0))
+"""Hz; a band's GCC-PHAT says how far it can be trusted, their sum does not."""
+PARTS = 4
+"""Seven windows of 43 ms beside each frame of 171: two voices seldom fill all of them together."""
+SOUND_GRID = 2.0**12
+"""Steps of the features in `sound`: 1/grid."""
+FRAME_GRID = {"logits": 8.0, "sound": 16.0}
+"""Steps of the simulated frames that a prior keeps, as int8: 1/step."""
+BLOCK, GPU_BLOCK = 8, 4096
+"""Frames at a time."""
+TOP = 12.0
+"""Logits are cut at +-TOP before they become scores."""
+FORMAT, VERSION = "tytoalba-prior", 2
+
+
+def prior_gcc(array: MicArray) -> GccPhat:
+    """The features that priors of an array look at."""
+    bands = tuple(band for band in PRIOR_BANDS if band[0] < array.sample_rate / 2)
+    return GccPhat.for_array(array, array.frame_length, bands, parts=PARTS)
+
+
+def steering_matrices(array: MicArray, gcc: GccPhat) -> dict[str, NDArray[np.float64]]:
+    """`steering_matrix` of whole frames, and of their windows where there are any."""
+    found = {"matrix": steering_matrix(array, gcc.whole)}
+    return found | ({"window_matrix": steering_matrix(array, gcc.window)} if gcc.n_windows else {})
+
+
+def steering_matrix(array: MicArray, gcc: GccPhat) -> NDArray[np.float64]:
+    """GCC-PHAT of each band and pair to what it says of each azimuth: (n_bands x n_pairs, n_lags, 360)."""
+    bands = [lag_matrix(replace(gcc, bands=band), array, ridge=1e-3) for band in gcc.band_list]
+    steered = np.stack(bands).reshape(-1, gcc.n_lags, N_DIRECTIONS) * array.n_pairs
+    return np.asarray(np.round(steered * MATRIX_GRID) / MATRIX_GRID)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A prior of an array.
+
+    weights: of the network, int16. steps: what one step of each is worth, a power of two.
+    about: how it was made. constants: mean and spread of the logits in simulations; calibration.
+    frames: some simulated frames, as rounded logits and sound, so that a learner that is taught one direction
+    still knows what the prior says of the others: `simulated_frames`.
+    """
+
+    array: MicArray
+    gcc: GccPhat
+    weights: dict[str, NDArray[np.int16]]
+    steps: dict[str, float]
+    about: dict[str, Any] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    frames: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def quantised(cls, array: MicArray, gcc: GccPhat, weights: Shape, **more: dict[str, Any]) -> Prior:
+        """A prior of real weights: each array gets the finest step of a power of two that 16 bits allow."""
+        steps = {name: _step(values) for name, values in weights.items()}
+        rounded = {name: np.rint(values / steps[name]).astype(np.int16) for name, values in weights.items()}
+        return cls(array, gcc, rounded, steps, **more)
+
+    def moved(self, array: MicArray) -> Prior:
+        """The network for another array: a beginning, neither calibrated nor with simulated frames.
+
+        What a pair says of an azimuth means much the same in any array. So each pair of the new one gets the
+        mean weights of the old pairs, so many times that their sum is the same, and every place on the circle
+        the mean of all places.
+        """
+        gcc, weights = prior_gcc(array), self.shape()
+        sizes = [(len(g.band_list), len(g.pairs)) for g in (self.gcc, gcc)]
+        (n_bands, n_pairs), (n_new_bands, n_new_pairs) = sizes
+
+        def entry(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            bands = rows.reshape(n_bands, n_pairs, UNFOLD, -1).sum(axis=1, keepdims=True)[:n_new_bands]
+            missing = n_new_bands - len(bands)  # those above what the old array could hear
+            bands = np.pad(bands, ((0, missing), (0, 0), (0, 0), (0, 0))).repeat(n_new_pairs, axis=1)
+            return np.asarray(bands / n_new_pairs).reshape(-1, rows.shape[1])
+
+        n_whole = n_bands * n_pairs * UNFOLD
+        weights["hear"] = entry(weights["hear"])
+        weights["enter"] = np.concatenate([entry(weights["enter"][:n_whole]), weights["enter"][n_whole:]])
+        for name in ("place", "level"):
+            weights[name] = np.broadcast_to(weights[name].mean(axis=0), weights[name].shape)
+        return Prior.quantised(array, gcc, weights, about={"array": self.array.name, **self.about})
+
+    def __post_init__(self) -> None:
+        n_heard = self.n_heard if self.gcc.n_windows else 0
+        wanted = layout(len(self.gcc.band_list) * len(self.gcc.pairs), self.width, n_heard, self.n_blocks)
+        found = {name: values.shape for name, values in self.weights.items()}
+        fit = found == wanted and self.steps.keys() == wanted.keys()
+        if not fit or min(self.width, self.n_blocks) < 1 or (n_heard < 1) != (self.gcc.n_windows < 1):
+            raise PriorError("the weights of this prior do not fit each other: it is damaged")
+        if not is_exact(self.weights, self.steps):
+            raise PriorError(
+                "the weights of this prior are too large to compute with exactly: it was altered"
+            )
+        _check_constants(self.constants)
+        if not isinstance(self.about, dict):
+            raise PriorError("what this prior says about itself is damaged or was altered")
+        if self.frames:
+            n = len(self.frames.get("logits", ()))
+            kept = {name: (values.dtype.str, *values.shape) for name, values in self.frames.items()}
+            n_sound = len(self.gcc.pairs) * self.gcc.n_lags
+            expected = {"logits": ("|i1", n, N_DIRECTIONS), "sound": ("|i1", n, n_sound)}
+            if kept != expected:
+                raise PriorError("the simulated frames of this prior do not fit it: it is damaged")
+
+    @property
+    def width(self) -> int:
+        """Channels of the network."""
+        return int(self.weights["leave"].shape[0]) if "leave" in self.weights else 0
+
+    @property
+    def n_heard(self) -> int:
+        """Channels of its windows."""
+        return int(self.weights["hear"].shape[-1]) if "hear" in self.weights else 0
+
+    @property
+    def n_blocks(self) -> int:
+        """How deep the network is."""
+        return count_blocks(self.weights)
+
+    @property
+    def n_directions(self) -> int:
+        """Azimuths that it scores."""
+        return N_DIRECTIONS
+
+    @property
+    def n_weights(self) -> int:
+        """How many numbers the network has."""
+        return sum(values.size for values in self.weights.values())
+
+    def shape(self) -> Shape:
+        """The weights as real numbers."""
+        return {name: values.astype(np.float64) * self.steps[name] for name, values in self.weights.items()}
+
+    @cached_property
+    def _places(self) -> dict[str, dict[str, Array]]:
+        real = self.shape() | steering(steering_matrices(self.array, self.gcc))
+        for name in ("logit_mean", "logit_spread"):
+            real[name] = np.array(self.constants.get(name, [0.0 if "mean" in name else 1.0]), np.float64)
+        for name in (n for n in real if n.startswith(("place", "level", "heard", "offset", "bias"))):
+            real[name] = np.rint(real[name] * GRID) / GRID
+        return {"numpy": real}
+
+    def _beside(self, X: Array) -> dict[str, Array]:
+        place = "numpy" if isinstance(X, np.ndarray) else str(X.device)
+        if place not in self._places:
+            import torch
+
+            self._places[place] = {k: torch.tensor(v, device=place) for k, v in self._places["numpy"].items()}
+        return self._places[place]
+
+    def logits(self, X: Array) -> Array:
+        """Logits (n_frames, 360) on a grid of 1/1024, float32, of GCC-PHAT X (n_frames, n_features)."""
+        X = self._flat(X)
+        here, n = self._beside(X), len(X)
+        if isinstance(X, np.ndarray):
+            with _threads().limit(limits=1, user_api="blas"):
+                parts = [forward(X[i : i + BLOCK], here) for i in range(0, n, BLOCK)]
+            return np.concatenate(parts) if parts else np.empty((0, N_DIRECTIONS), np.float32)
+        import torch
+
+        if not n:
+            return X.new_empty(0, N_DIRECTIONS)
+        return torch.cat([forward(part, here) for part in torch.split(X, GPU_BLOCK)])
+
+    def standardised(self, logits: Array) -> Array:
+        """Logits less their mean in simulations, over their spread there."""
+        here = self._beside(logits)
+        return (logits - here["logit_mean"]) / here["logit_spread"]
+
+    def sound(self, X: Array) -> Array:
+        """GCC-PHAT over all bands, each frame scaled to mean 0 and variance 1: the same bits everywhere.
+
+        The values are rounded to a grid, so that their sums and those of their squares are exact.
+        """
+        whole = self._flat(X)[:, : self.gcc.whole.n_features]
+        values = full_band(self.gcc, (_double(whole) * SOUND_GRID).round())
+        n = values.shape[1]
+        total = values.sum(1)[:, None]
+        spread = _root((n * (values * values).sum(1)[:, None] - total * total).clip(1.0))
+        return (n * values - total) / spread
+
+    @cached_property
+    def digest(self) -> NDArray[np.uint8]:
+        """SHA-256 of the network, (32,): what a learner behind it must not change."""
+        found = hashlib.sha256(json.dumps(self.steps, sort_keys=True).encode())
+        for name in sorted(self.weights):
+            found.update(np.ascontiguousarray(self.weights[name]).tobytes())
+        return np.frombuffer(found.digest(), np.uint8)
+
+    def _flat(self, X: Array) -> Array:
+        """Frames as (n_frames, n_features); refused where they are of other features."""
+        n, expected = len(X), self.gcc.n_features
+        values = int(np.prod(X.shape[1:]))
+        if values != expected:
+            raise PriorError(
+                f"this prior of {self.array.name} takes {expected} values a frame, got {values}; "
+                "compute them with `prior_gcc(array)`"
+            )
+        return X.reshape(n, expected)
+
+    def with_frames(self, X: NDArray[np.float32]) -> Prior:
+        """The prior with simulated frames (n_frames, n_features) to keep."""
+        kept = {
+            "logits": np.rint(self.logits(X) * FRAME_GRID["logits"]).clip(-127, 127).astype(np.int8),
+            "sound": np.rint(self.sound(X) * FRAME_GRID["sound"]).clip(-127, 127).astype(np.int8),
+        }
+        return replace(self, frames=kept)
+
+    def simulated_frames(self) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Logits (n, 360) and sound (n, n_pairs x n_lags) of the frames it keeps."""
+        if not self.frames:
+            raise PriorError(f"this prior of {self.array.name} keeps no simulated frames")
+        logits, sound = (self.frames[name] / step for name, step in FRAME_GRID.items())
+        return logits.astype(np.float32), sound
+
+    def maps(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
+        """SRP-PHAT maps (n_frames, 360), float32, from the same features: the mean over bins and pairs."""
+        whole = self._flat(np.asarray(X, np.float32))[:, : len(self._map_matrix)]
+        maps: NDArray[np.float32] = (whole[:, None] @ self._map_matrix)[:, 0]
+        return maps
+
+    @cached_property
+    def _map_matrix(self) -> NDArray[np.float32]:
+        """From GCC-PHAT of whole frames to a map, (bands x pairs x lags, 360)."""
+        steered = steering_matrix(self.array, self.gcc.whole).reshape(
+            len(self.gcc.band_list), -1, N_DIRECTIONS
+        )
+        weighted = steered * (self.gcc.band_shares / len(self.gcc.pairs))[:, None, None]
+        return weighted.reshape(-1, N_DIRECTIONS).astype(np.float32)
+
+    def blend(self, n_sources: int) -> Blend:
+        """The prior and SRP-PHAT as one, by calibrated confidence, for 1 or 2 sources."""
+        try:
+            return self._blends[str(n_sources)]
+        except LookupError:
+            raise PriorError(f"this prior of {self.array.name} was not calibrated") from None
+
+    @cached_property
+    def _blends(self) -> dict[str, Blend]:
+        return {n: Blend.from_dict(told) for n, told in self.constants.get("blends", {}).items()}
+
+    def counting(self) -> list[Calibration]:
+        """How far the highest peak of its scores, and the next, can be trusted to be a source."""
+        if not self._counting:
+            raise PriorError(f"this prior of {self.array.name} was not calibrated")
+        return self._counting
+
+    @cached_property
+    def _counting(self) -> list[Calibration]:
+        return [Calibration.from_dict(told) for told in self.constants.get("counting", [])]
+
+    def save(self, path: str | Path) -> None:
+        """Write the prior as safetensors, whole or not at all."""
+        told, arrays = self.parts()
+        write_tensors(path, arrays, told)
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What JSON can say of it, and its arrays: all that a file needs."""
+        told = {
+            "format": FORMAT,
+            "version": VERSION,
+            "array": self.array.to_toml(),
+            "steps": self.steps,
+            "about": self.about,
+            "constants": self.constants,
+        }
+        return told, self.weights | {f"frames.{name}": values for name, values in self.frames.items()}
+
+    @classmethod
+    def load(cls, path: str | Path) -> Prior:
+        """Read a prior; a file that is damaged, foreign or of another version is refused."""
+        with _opened(path) as (told, file):
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
+            return cls.from_parts(told, arrays, str(path))
+
+    @classmethod
+    def from_parts(cls, told: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str) -> Prior:
+        """What `parts` gave; path: how errors call it."""
+        try:
+            if told.get("version") != VERSION:
+                raise PriorError(
+                    f"{path} has version {told.get('version')}; this program reads {VERSION}, and "
+                    "`tyto prior ARRAY` makes a new one"
+                )
+            frames = {k.removeprefix("frames."): v for k, v in arrays.items() if k.startswith("frames.")}
+            weights = {k: v for k, v in arrays.items() if not k.startswith("frames.")}
+            if any(values.dtype != np.int16 for values in weights.values()):
+                raise PriorError(f"{path}: weights must be int16; it was altered")
+            steps = {name: float(value) for name, value in told["steps"].items()}
+            if not all(0 < step <= 1 and np.log2(step) % 1 == 0 for step in steps.values()):
+                raise PriorError(f"{path}: the steps of weights must be powers of two; it was altered")
+            array = MicArray.from_toml(told["array"], path)
+            return cls(array, prior_gcc(array), weights, steps, told["about"], told["constants"], frames)
+        except PriorError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
+            raise PriorError(f"{path} is damaged or no prior: {error}") from error
+
+
+def array_of(path: str | Path) -> MicArray:
+    """The array of a prior's file, whatever its version; nothing else is read."""
+    with _opened(path) as (told, _):
+        return MicArray.from_toml(told["array"], str(path))
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[tuple[dict[str, Any], Any]]:
+    """What a prior's file says of itself, and the file; refused where it is damaged or something else."""
+    from safetensors import SafetensorError, safe_open
+
+    unreadable = (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError)
+    if not Path(path).is_file():
+        raise PriorError(f"no such file: {path}; `tyto prior ARRAY` makes a prior")
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            told = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
+            if not isinstance(told, dict) or told.get("format") != FORMAT:
+                raise PriorError(f"{path} holds no prior; `tyto prior ARRAY` makes one")
+            yield told, file
+    except PriorError:
+        raise
+    except (*unreadable, OverflowError, RecursionError) as error:
+        raise PriorError(f"{path} is damaged or no prior: {error}") from error
+
+
+def full_band(gcc: GccPhat, X: Array) -> Array:
+    """GCC-PHAT of whole frames over all bands, (n_frames, n_pairs x n_lags), of that of each band.
+
+    Whole numbers stay whole: bands count by their bins, in whole multiples of the narrowest, and the
+    result is the sum over that many.
+    """
+    bins = [stop - start for start, stop in gcc.bins]
+    bands = X[:, : gcc.whole.n_features].reshape(len(X), len(bins), len(gcc.pairs) * gcc.n_lags)
+    total = bands[:, 0] * round(bins[0] / min(bins))
+    for b in range(1, len(bins)):
+        total = total + bands[:, b] * round(bins[b] / min(bins))
+    return total
+
+
+def scores(logits: Array) -> Array:
+    """Scores in 0..1 of logits on their grid, float32, looked up: the same bits everywhere."""
+    steps = (logits * GRID).clip(-TOP * GRID, TOP * GRID) + TOP * GRID
+    if isinstance(logits, np.ndarray):
+        return _SIGMOID[steps.astype(np.int64)]
+    import torch
+
+    return torch.tensor(_SIGMOID, device=logits.device)[steps.long()]
+
+
+@cache
+def _threads() -> Any:
+    """For products this small a second thread gains little, and its waiting beside other work costs much."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _double(X: Array) -> Array:
+    return X.astype(np.float64) if isinstance(X, np.ndarray) else X.double()
+
+
+def _root(squares: Array) -> Array:
+    """Whole square roots of whole numbers: no root lies near enough to a half for the last bit to matter.
+
+    (torch's square root of a double is not always the correctly rounded one.)
+    """
+    return (np.sqrt(squares) if isinstance(squares, np.ndarray) else squares.sqrt()).round()
+
+
+def _check_constants(constants: Any) -> None:
+    """Refuse constants that no prior has; those of a file may have been altered."""
+    damaged = PriorError("the constants of this prior are damaged or were altered")
+    if not isinstance(constants, dict):
+        raise damaged
+    for name in ("logit_mean", "logit_spread"):
+        try:
+            values = np.array(constants.get(name, [1.0] * N_DIRECTIONS), np.float64)
+        except (TypeError, ValueError):
+            raise damaged from None
+        wrong = values.shape != (N_DIRECTIONS,) or not np.isfinite(values).all()
+        if wrong or (name == "logit_spread" and not (values > 0).all()):
+            raise damaged
+    blends, counting = constants.get("blends", {}), constants.get("counting", [])
+    if not isinstance(blends, dict) or not isinstance(counting, list) or len(counting) not in (0, 2):
+        raise damaged
+    try:
+        for blend in blends.values():
+            Blend.from_dict(blend)
+        for document in counting:
+            Calibration.from_dict(document)
+    except DataError:
+        raise damaged from None
+
+
+def _step(values: NDArray[np.float64]) -> float:
+    """The finest power of two of which 2^15 - 1 steps reach every value; at most 1."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not np.isfinite(largest) or largest >= 2**10:
+        raise PriorError("a weight of the network is not finite or far too large: training went wrong")
+    return float(2.0 ** np.ceil(np.log2(max(largest, 2.0**-10) / (2**15 - 1))))
+
+
+def _sigmoid_table() -> NDArray[np.float32]:
+    logit = np.arange(-TOP * GRID, TOP * GRID + 1) / GRID
+    return np.round(2.0**16 / (1.0 + np.exp(-logit))).astype(np.float32) / np.float32(2.0**16)
+
+
+_SIGMOID = _sigmoid_table()
+"""On a grid of 2^-16: an exponential that differs in its last bit gives the same."""

@@ -1,0 +1,1 @@
+"""localizer: see docs, Architecture."""

@@ -1,0 +1,410 @@
+"""The one class: it tells where a sound comes from, is taught, forgets, merges and saves itself.
+
+>>> import numpy as np
+>>> from tytoalba import Localizer
+>>> owl = Localizer.new("respeaker-usb-4", n_features=50, seed=0)
+>>> noise = np.random.default_rng(0).standard_normal((4, 16000)) * 0.1  # a second, from everywhere
+>>> found = owl.locate(noise)
+>>> found[0].n_sources, 0 <= found[0].azimuth[0] < 360, 0 < found[0].confidence[0] < 1
+(1, True, True)
+>>> owl.teach(noise, 135.0).n_frames
+10
+>>> owl.forget(noise, 135.0).n_frames, owl.n_frames
+(10, 0)
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.data.recording import Recording
+from tytoalba.errors import FileError, TytoError
+from tytoalba.learning.phases import Phase
+from tytoalba.learning.prior.decisions import Opinion, count_sources, known, reject
+from tytoalba.learning.prior.prior import Prior
+from tytoalba.learning.prior.registry import find_prior
+from tytoalba.localizer.frontend import Audio, Ear, Heard, with_neighbours
+from tytoalba.localizer.locate import Located, Sources
+from tytoalba.localizer.model import KIND as MODEL
+from tytoalba.localizer.model import Model
+from tytoalba.localizer.state import KIND as STATE
+from tytoalba.localizer.state import Kept, State
+from tytoalba.signal.angles import Float, distance, refine, to_class, wrap
+from tytoalba.signal.array import MicArray, load_array
+from tytoalba.signal.audio import SILENCE_DB
+from tytoalba.storage.tensors import kind_of
+
+LONGEST_NAME = 200
+SOURCE = 0.3
+"""With an unknown number of sources, the least chance of a direction to be right within 5 degrees; chosen on
+the validation part of the quick preset. More misses second sources, less invents them."""
+SAME_PLACE = 0.5
+"""Degrees within which a kept lesson counts as taught at a direction."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What teaching or forgetting did: frames learned or forgotten, and the digests of the lessons."""
+
+    n_frames: int
+    lessons: tuple[str, ...]
+
+
+class Localizer:
+    """A state (which can be taught) or a model (which can only locate), and the sound it hears.
+
+    Azimuth is in degrees as the array is mounted: 0 its front, 90 its left.
+    """
+
+    def __init__(self, known: State | Model) -> None:
+        self._known = known
+        self._model: Model | None = None
+        self._ear = Ear(known.array, known.prior.gcc)
+
+    @classmethod
+    def new(
+        cls,
+        array: MicArray | str | Path,
+        *,
+        n_features: int | None = None,
+        seed: int | None = None,
+        prior: Prior | None = None,
+        **options: Any,
+    ) -> Localizer:
+        """One that knows what simulations of its array taught it, and nothing else.
+
+        seed: of the random features; by default a secret one, which keeps what is learned unreadable to who
+        lacks it. Localizers that shall be merged need the same. options: `state.DEFAULTS`.
+        """
+        mics = array if isinstance(array, MicArray) else load_array(array)
+        known = prior or find_prior(replace(mics, yaw=0.0))
+        if known is None:
+            raise TytoError(f"{mics.name} has no prior to start from; `tyto prior {mics.name}` makes one")
+        if n_features is not None:
+            options["n_features"] = n_features
+        return cls(State.new(mics, known, secrets.randbits(62) if seed is None else seed, **options))
+
+    @classmethod
+    def like(cls, other: Localizer) -> Localizer:
+        """A new one that can be merged with the other: same array, prior, options and seed."""
+        state = other.state
+        options = {name: value for name, value in state.options.items() if name != "seed"}
+        return cls(State.new(state.array, state.prior, state.options["seed"], **options))
+
+    @classmethod
+    def load(cls, path: str | Path, keys: Any = None) -> Localizer:
+        """Read a state or a model, sealed or plain. keys: identities to open it with; else those at hand."""
+        from tytoalba.storage.sealed import read_secret
+
+        return cls.from_bytes(read_secret(path, keys), str(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, what: str = "this file") -> Localizer:
+        """Read the content of a file."""
+        kind = kind_of(data)
+        if kind == STATE:
+            return cls(State.from_bytes(data, what))
+        if kind == MODEL:
+            return cls(Model.from_bytes(data, what))
+        raise FileError(
+            f"{what} is neither a state nor a model of tytoalba{f' but {kind}' if kind else ''}; "
+            "`tyto new` makes one"
+        )
+
+    def save(self, path: str | Path, recipients: Any = None) -> None:
+        """Write it whole or not at all, for its owner only; sealed if there are recipients.
+
+        A state that `tyto new` made stands in a ledger, which must know of every change: `custody.changing`.
+        """
+        from tytoalba.storage.locks import locked
+        from tytoalba.storage.sealed import write_secret
+
+        if self.owner:
+            raise TytoError(
+                "this state stands in a ledger, which must know of every change: "
+                "`with custody.changing(path) as step: step.owl.teach(...)`, or save it `owned_by('')`"
+            )
+        with locked(path):
+            write_secret(path, self.to_bytes(), recipients)
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return self._known.to_bytes()
+
+    def owned_by(self, owner: str) -> Localizer:
+        """The same, under another owner's ledger (`custody`)."""
+        return Localizer(replace(self.state.copy(), owner=owner))
+
+    @property
+    def state(self) -> State:
+        """What was learned; a model has none."""
+        if isinstance(self._known, Model):
+            raise TytoError(
+                "this is a model: it locates and cannot learn or forget; use the state it is from"
+            )
+        return self._known
+
+    @property
+    def model(self) -> Model:
+        """What answers are made with, solved when first needed."""
+        if isinstance(self._known, Model):
+            return self._known
+        if self._model is None:
+            self._model = self._known.model()
+        return self._model
+
+    @property
+    def array(self) -> MicArray:
+        """The array, as it is mounted."""
+        return self._known.array
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether it is a state; a model only locates."""
+        return isinstance(self._known, State)
+
+    @property
+    def owner(self) -> str:
+        """Fingerprint of whose ledger it stands in; "" for none, and for a model."""
+        return "" if isinstance(self._known, Model) else self._known.owner
+
+    @property
+    def n_frames(self) -> int:
+        """Frames learned and not forgotten."""
+        return self._known.n_frames
+
+    # ---- locating ----
+
+    def locate(
+        self,
+        audio: Audio,
+        *,
+        n_sources: Sources = 1,
+        context: int = 0,
+        silence_db: float = SILENCE_DB,
+        at_least: float = 0.0,
+        taught_only: bool = False,
+    ) -> list[Located]:
+        """Where the sound comes from, frame by frame.
+
+        n_sources: 1, 2 or "auto". context: neighbouring frames on each side that are heard together, which
+        makes what stands still much surer. silence_db: dB of full scale below which a frame has no direction.
+        at_least: answers that are right within 5 degrees with a smaller chance are left out.
+        taught_only: answers are left out that are further than 10 degrees from all that was taught.
+        """
+        return list(
+            self.stream(
+                self._ear.blocks(audio),
+                n_sources=n_sources,
+                context=context,
+                silence_db=silence_db,
+                at_least=at_least,
+                taught_only=taught_only,
+            )
+        )
+
+    def stream(
+        self,
+        blocks: Iterable[NDArray[Any]],
+        *,
+        n_sources: Sources = 1,
+        context: int = 0,
+        silence_db: float = SILENCE_DB,
+        at_least: float = 0.0,
+        taught_only: bool = False,
+    ) -> Iterator[Located]:
+        """The same for sound that comes in blocks (n_mics, any length): answers are `context` frames late."""
+        if n_sources not in (1, 2, "auto"):
+            raise TytoError(f"n_sources must be 1, 2 or 'auto', got {n_sources!r}")
+        if context < 0:
+            raise TytoError(f"context must be 0 or more frames, got {context}")
+        if not 0 <= at_least <= 1:
+            raise TytoError(f"at_least must be a chance from 0 to 1, got {at_least}")
+        if taught_only and not self.can_learn:
+            raise TytoError("a model does not tell where it was taught: ask the state that it was made from")
+        taught = self.evidence if taught_only else None
+        length, hop = self.array.frame_length, self.array.frame_length // 2
+        heard = with_neighbours(self._heard(blocks, silence_db), context)
+        for number, (maps, fallback, loud) in enumerate(heard):
+            when = (number * hop + length / 2) / self.array.sample_rate
+            if not loud:
+                yield Located(when, (), ())
+                continue
+            opinion = self._opinion(maps[None], fallback[None], n_sources)
+            azimuth = reject(opinion.azimuth, opinion.probability, at_least)
+            if taught is not None:
+                here = known(self.array.fold(azimuth + self.array.yaw), taught)
+                azimuth = np.where(here, azimuth, np.nan)
+            yield self._located(when, maps, azimuth, opinion.probability[0])
+
+    def answers(self, recording: Recording, n_sources: Literal[1, 2]) -> Opinion:
+        """What is found in the labelled frames of a recording with so many sources, each heard by itself."""
+        X, azimuth = self._ear.labelled(recording)
+        X = X[np.isfinite(azimuth).sum(axis=1) == n_sources]
+        maps = self.model.scores(X)
+        opinion = self._opinion(maps, self.model.prior.maps(X), n_sources)
+        return replace(opinion, azimuth=self._mounted(maps, opinion.azimuth))
+
+    def _heard(self, blocks: Iterable[NDArray[Any]], silence_db: float) -> Iterator[Heard]:
+        model = self.model
+        for X, loud in self._ear.batches(blocks, silence_db):
+            maps, fallback = (np.zeros((len(loud), model.prior.n_directions), np.float32) for _ in "ab")
+            maps[loud], fallback[loud] = model.scores(X), model.prior.maps(X)
+            yield from map(Heard, maps, fallback, loud.tolist())
+
+    def _opinion(self, maps: Float, fallback: Float, n_sources: Sources) -> Opinion:
+        prior = self.model.prior
+        once = prior.array.heard_once
+        if n_sources == "auto":
+            return count_sources(once(maps), prior.counting(), max_sources=2, threshold=SOURCE)
+        return prior.blend(n_sources)(once(maps), once(fallback), n_sources)
+
+    def _located(self, when: float, maps: NDArray[np.float32], azimuth: Float, sure: Float) -> Located:
+        """What is left of an opinion of one frame: azimuth (1, n), NaN for what was left out, sure (n,)."""
+        there = np.isfinite(azimuth[0])
+        degrees = self._mounted(maps[None], azimuth)[0][there]
+        return Located(when, tuple(degrees.tolist()), tuple(np.round(sure[there], 4).tolist()))
+
+    def _mounted(self, maps: Float, azimuth: Float) -> Float:
+        """Degrees between those of the grid, as the array is mounted, of what was found in maps."""
+        return np.asarray(wrap(np.round(self.array.fold(refine(maps, azimuth) + self.array.yaw), 2)))
+
+    # ---- learning and forgetting ----
+
+    def teach(
+        self,
+        audio: Audio,
+        azimuth: float | Sequence[float],
+        *,
+        who: str = "",
+        keep: bool = False,
+        when: int | None = None,
+    ) -> Change:
+        """Learn that this sound comes from there: one direction, or those of several at the same time.
+
+        keep: also keep the rows of this lesson, so that it can be forgotten without its recording; then
+        who taught it, where and when (seconds since 1970) are written down too.
+        """
+        places = self._ear.places(azimuth)
+        if who and not keep:
+            raise TytoError("a name is written down only with what is kept: add keep, or leave the name out")
+        if len(who) > LONGEST_NAME or not who.isprintable():
+            raise TytoError(
+                f"a name is one line of up to {LONGEST_NAME} printable characters, got {who[:40]!r}"
+            )
+        taught_at = int(time.time() if when is None else when)
+        told = tuple(np.atleast_1d(np.asarray(azimuth, np.float64)).tolist())
+        kept = Kept(str(who), told, taught_at) if keep else None
+        return self._taught([(_phase(self._ear.lesson(audio), places), kept)])
+
+    def learn(
+        self, recordings: Iterable[Recording], on_progress: Callable[[int], None] | None = None
+    ) -> Change:
+        """Learn labelled recordings, each a lesson: all of them, or none."""
+
+        def lessons() -> Iterator[tuple[Phase, None]]:
+            for number, recording in enumerate(recordings, 1):
+                yield _phase(*self._ear.labelled(recording)), None
+                if on_progress:
+                    on_progress(number)
+
+        return self._taught(lessons())
+
+    def forget(
+        self,
+        audio: Audio | None = None,
+        azimuth: float | Sequence[float] | None = None,
+        *,
+        who: str | None = None,
+        since: int | None = None,
+    ) -> Change:
+        """Forget exactly, as if it had never been taught: a recording, or lessons that were kept.
+
+        With `audio` that recording as it was taught at `azimuth`. Without: all kept lessons at that azimuth,
+        of that person, or since that time (seconds since 1970); what was told is true of all of them.
+        """
+        trial = self.state.copy()
+        if audio is not None:
+            if azimuth is None or who is not None or since is not None:
+                raise TytoError("to forget a recording, say at which azimuth it was taught, and nothing else")
+            names = [trial.forget(_phase(self._ear.lesson(audio), self._ear.places(azimuth)))]
+        elif azimuth is None and who is None and since is None:
+            raise TytoError("say what to forget: a recording and its azimuth, or an azimuth, a name, a time")
+        else:
+            at = None if azimuth is None else wrap(self._ear.places(azimuth) + self.array.yaw)
+            names = trial.forget_kept(lambda kept: _meant(kept, at, who, since))
+            if not names:
+                raise TytoError(self._why_not(at))
+        return self._forgot(trial, names)
+
+    def forget_recordings(self, recordings: Iterable[Recording]) -> Change:
+        """Forget labelled recordings that were learned: all of them, or none."""
+        trial = self.state.copy()
+        phases = (_phase(*self._ear.labelled(recording)) for recording in recordings)
+        return self._forgot(trial, [trial.forget(phase) for phase in phases if len(phase)])
+
+    def merge(self, other: Localizer) -> Change:
+        """Add all that another one has learned; both must be alike (`like`)."""
+        trial = self.state.copy()
+        trial.merge(other.state)
+        self._known, self._model = trial, None
+        return Change(other.n_frames, tuple(other.state.lessons))
+
+    @property
+    def evidence(self) -> NDArray[np.int64]:
+        """How often each direction was taught, (360,), as the array is mounted; zeros for a model.
+
+        An array on a line is taught at a direction and its mirror image alike.
+        """
+        if isinstance(self._known, Model):
+            return np.zeros(self._known.prior.n_directions, np.int64)
+        return np.roll(self._known.learner.counts, round(self.array.yaw))
+
+    def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
+        """Every array that its file holds: name, values, purpose."""
+        return self._known.inventory()
+
+    def _taught(self, lessons: Iterable[tuple[Phase, Kept | None]]) -> Change:
+        """Learn all lessons, or none."""
+        trial, n_before = self.state.copy(), self.n_frames
+        names = [trial.teach(phase, keep) for phase, keep in lessons if len(phase)]
+        if not names:
+            raise TytoError("there is nothing to learn: no frame has a source")
+        self._known, self._model = trial, None
+        return Change(self.n_frames - n_before, tuple(names))
+
+    def _forgot(self, trial: State, names: Sequence[str]) -> Change:
+        n_before = self.n_frames
+        self._known, self._model = trial, None
+        return Change(n_before - self.n_frames, tuple(names))
+
+    def _why_not(self, azimuth: Float | None) -> str:
+        n_kept = len(self.state.kept)
+        told = f"none of the {n_kept} lessons that were kept is meant"
+        if azimuth is not None:
+            near = to_class(wrap(azimuth - self.array.yaw))
+            told += f"; {int(self.state.learner.counts[near].sum())} frames were taught there without keeping"
+        return (
+            f"{told}. What was not kept can only be taken away with its recording: give it again, with its "
+            "azimuth (nobody else's sound can stand for it)"
+        )
+
+
+def _phase(X: NDArray[np.float32], azimuth: Float) -> Phase:
+    places = np.broadcast_to(azimuth, (len(X), azimuth.shape[-1]))
+    return Phase(X, places, np.unique(to_class(places[np.isfinite(places)])))
+
+
+def _meant(kept: Kept, azimuth: Float | None, who: str | None, since: int | None) -> bool:
+    place = azimuth is None or all(
+        float(distance(np.asarray(kept.azimuth), a).min()) <= SAME_PLACE for a in azimuth
+    )
+    return place and (who is None or kept.who == who) and (since is None or kept.time >= since)

@@ -1,0 +1,215 @@
+"""What may be shared: array, prior and weights. It locates and cannot be taught.
+
+A model follows from a state and has no sums in it. It still tells something about what was taught
+(docs/privacy.md): where, by the weight of the prior at each direction, and, of few frames, who was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.errors import FileError, TytoError
+from tytoalba.learning.inputs import EXPANSIONS, Inputs
+from tytoalba.learning.methods import Task
+from tytoalba.learning.prior.prior import Prior
+from tytoalba.learning.prior.registry import same_ears
+from tytoalba.learning.sums import SCALE
+from tytoalba.learning.tyto import Tyto
+from tytoalba.learning.views import views_of
+from tytoalba.signal.array import MicArray
+from tytoalba.signal.gcc import GccPhat
+from tytoalba.storage.tensors import Arrays, pack, unpack
+
+KIND, VERSION = "model", 1
+PURPOSE = {
+    "G": "sum of products of random features: how what was heard varies",
+    "Q": "sum of products of random features and labels: what was heard where",
+    "y2": "sum of squares of labels",
+    "n": "number of rows in the sums",
+    "counts": "how often each direction was taught",
+    "prior": "network and frames from simulations; nobody's sound",
+    "kept": "a lesson that was taught with keep, to be forgotten without its recording",
+    "W": "weights that follow from the sums",
+    "weight": "how much the prior still counts at each direction",
+}
+"""What each array of a file is for, by the beginning of its name."""
+STEPS = 8
+"""Steps of the weight of the prior in a model that is given away."""
+BLOCK = 512
+"""Frames scored at a time."""
+LARGEST_EXPANSION = 2**29
+"""Weights of random features, inputs times features: 4 GiB. A file may be small and ask for more."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Scores of directions from frames, as the learner that it was made from gives them.
+
+    array: with how it is mounted (yaw); prior: for the array as built. W: (n_features, 2 x 360) float32,
+    regression to the labels and to the prior's own scores. weight: of the prior at each direction, (360,).
+    n_frames: how many were learned.
+    """
+
+    array: MicArray
+    prior: Prior
+    options: dict[str, Any]
+    W: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    n_frames: int = 0
+
+    @classmethod
+    def of(cls, array: MicArray, learner: Tyto, options: dict[str, Any]) -> Model:
+        """What a learner knows, solved."""
+        assert learner.prior
+        W, weight = learner.solution()
+        return cls(
+            array, learner.prior, options, W.astype(np.float32), weight.astype(np.float32), learner.n_frames
+        )
+
+    @property
+    def gcc(self) -> GccPhat:
+        """The features that it takes."""
+        return self.prior.gcc
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        o = self.options
+        return Inputs(
+            task_of(self.prior, int(o["seed"])),
+            self.prior,
+            int(o["n_features"]),
+            float(o["bandwidth"]),
+            float(o["sound"]),
+            str(o["expansion"]),
+            int(o["seed"]),
+        )
+
+    @cached_property
+    def _whole(self) -> tuple[NDArray[np.float64], float]:
+        """W in whole steps, and what a step of a score is worth; 127 x 50000 x 2^30 is below 2^53."""
+        step = 2.0 ** (np.ceil(np.log2(max(float(np.abs(self.W).max()), 1e-30))) - 30)
+        return np.rint(self.W.astype(np.float64) / step), step / SCALE
+
+    def scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Scores (n_frames, 360), about 1 at a source, of features X (n_frames, n_inputs).
+
+        The same to the bit whatever the batch: their sums are of whole numbers.
+        """
+        W, step = self._whole
+        views = views_of(self._inputs.task)[: int(self.options["views"])]
+        n = self.prior.n_directions
+        result = np.zeros((len(X), n), np.float32)
+        for start in range(0, len(X), BLOCK):
+            rows = slice(start, start + BLOCK)
+            for view, order in views:
+                H, B = self._inputs.codes(X[rows][:, order])
+                found = (H.astype(np.float64) @ W * step).astype(np.float32)
+                prior = view.back(B - found[:, n:]) * self.weight
+                result[rows] += (view.back(found[:, :n]) + prior) / len(views)
+        return result
+
+    def coarse(self) -> Model:
+        """The model as it is given away: how much the prior counts is rounded, so that nobody counts by it.
+
+        With the exact weights the number of frames at every degree follows (`attacks.counts_from_weight`).
+        """
+        return replace(self, weight=np.round(self.weight * STEPS) / np.float32(STEPS))
+
+    def to_bytes(self) -> bytes:
+        """The file."""
+        told, arrays = self._parts()
+        header = {"array": self.array.to_toml(), "options": self.options, "n_frames": self.n_frames, **told}
+        return pack(KIND, VERSION, header, arrays)
+
+    def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
+        """Every array of the file: name, values, purpose."""
+        return listed(self._parts()[1])
+
+    def _parts(self) -> tuple[dict[str, Any], Arrays]:
+        told, arrays = prior_parts(replace(self.prior, frames={}))  # frames are for teaching
+        return told, {"W": self.W, "weight": self.weight, **arrays}
+
+    @classmethod
+    def from_bytes(cls, data: bytes, what: str = "this file") -> Model:
+        """What `to_bytes` gave; anything else is refused."""
+        told, arrays = unpack(data, KIND, VERSION, what)
+        try:
+            prior = prior_from(told, arrays)
+            options = checked_options(told["options"])
+            array = fitting(MicArray.from_toml(told["array"], what), prior, options["n_features"])
+            W, weight, n_frames = arrays["W"], arrays["weight"], int(told["n_frames"])
+        except (TytoError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise FileError(f"{what} is damaged: {error}") from error
+        n = prior.n_directions
+        finite = all(a.dtype == np.float32 and bool(np.isfinite(a).all()) for a in (W, weight))
+        if W.shape != (options["n_features"], 2 * n) or weight.shape != (n,) or not finite or n_frames < 0:
+            raise FileError(f"{what} is damaged: its weights do not fit it")
+        return cls(array, prior, options, W, weight, n_frames)
+
+
+def listed(arrays: Arrays) -> Iterator[tuple[str, NDArray[Any], str]]:
+    """Arrays of a file by name, each with its purpose."""
+    return ((name, values, PURPOSE[name.split(".")[0]]) for name, values in sorted(arrays.items()))
+
+
+def fitting(array: MicArray, prior: Prior, n_features: int) -> MicArray:
+    """The array, if the prior is one of the same microphones and so many random features fit into memory."""
+    if not same_ears(prior.array, replace(array, yaw=0.0)):
+        raise TytoError(f"the prior is one of {prior.array.name}, whose microphones are not {array.name}'s")
+    n_inputs = prior.n_directions + len(prior.gcc.pairs) * prior.gcc.n_lags
+    if n_inputs * n_features > LARGEST_EXPANSION:
+        most = LARGEST_EXPANSION // n_inputs
+        raise TytoError(f"n_features must be at most {most} for {array.name}, got {n_features}")
+    return array
+
+
+def task_of(prior: Prior, seed: int) -> Task:
+    """What a learner behind this prior is told: features of the array as it was built."""
+    return Task(prior.gcc.n_features, seed=seed, array=prior.array, gcc=prior.gcc)
+
+
+OPTIONS: dict[str, tuple[type, float, float]] = {
+    "seed": (int, 0, 2**63 - 1),
+    "n_features": (int, 1, 50_000),
+    "bandwidth": (float, 1e-3, 1e3),
+    "alpha": (float, 1e-9, 1e9),
+    "sigma": (float, 0.1, 180.0),
+    "prior_frames": (float, 1e-6, 1e9),
+    "sound": (float, 0.0, 1e3),
+    "simulated": (int, 0, 1000),
+    "views": (int, 1, 64),
+}
+"""Of a learner, as files keep them: type, smallest, largest."""
+
+
+def checked_options(options: Any) -> dict[str, Any]:
+    """Options that are complete and sensible; a file may say anything."""
+    if not isinstance(options, dict) or options.get("expansion") not in [*EXPANSIONS]:
+        raise FileError(f"the options need an expansion, one of {', '.join(EXPANSIONS)}")
+    checked: dict[str, Any] = {"expansion": options["expansion"]}
+    for name, (kind, least, most) in OPTIONS.items():
+        value: Any = options.get(name)
+        value = value.item() if isinstance(value, np.generic) else value
+        right = isinstance(value, int) if kind is int else isinstance(value, (int, float))
+        if not right or isinstance(value, bool) or not least <= value <= most:
+            raise FileError(f"{name} must be from {least:g} to {most:g}, got {str(value)[:40]}")
+        checked[name] = value
+    return checked
+
+
+def prior_parts(prior: Prior) -> tuple[dict[str, Any], Arrays]:
+    """A prior inside another file: what the header says, and its arrays."""
+    told, arrays = prior.parts()
+    return {"prior": told}, {f"prior.{name}": values for name, values in arrays.items()}
+
+
+def prior_from(told: dict[str, Any], arrays: Arrays) -> Prior:
+    """The prior of a file that holds one."""
+    inner = {name.removeprefix("prior."): v for name, v in arrays.items() if name.startswith("prior.")}
+    return Prior.from_parts(told["prior"], inner, "its prior")

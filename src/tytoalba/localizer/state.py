@@ -1,0 +1,317 @@
+"""What a localizer has learned, and nothing of it twice: secret sums, to add to, take from and merge.
+
+A state is the array, its prior, the options and seed of the random features, the sums G and Q, how often each
+direction was taught, and a keyed digest of each lesson, by which a lesson is known again when it shall be
+forgotten. Rows of a lesson are kept only if asked for. Every sum is one of integers: the same lessons give
+the same bytes in any order, and a lesson that was forgotten leaves none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.errors import FileError, TytoError
+from tytoalba.learning.phases import Phase
+from tytoalba.learning.prior.prior import Prior
+from tytoalba.learning.tyto import Lesson, Sums, Tyto
+from tytoalba.localizer.model import Model, checked_options, fitting, listed, prior_from, prior_parts, task_of
+from tytoalba.localizer.release import release_gate
+from tytoalba.signal.array import MicArray
+from tytoalba.storage.tensors import Arrays, pack, unpack
+
+KIND, VERSION = "state", 1
+DEFAULTS: dict[str, Any] = {
+    "n_features": 2000,
+    "bandwidth": 1.5,
+    "alpha": 0.3,
+    "sigma": 8.0,
+    "prior_frames": 1000.0,
+    "sound": 1.0,
+    "simulated": 2,
+    "views": 2,
+    "expansion": "random",
+}
+"""As the benchmarks have them, but for fewer random features: a home teaches few frames."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A lesson that can be forgotten without its recording.
+
+    who, azimuth (degrees), time (seconds since 1970): as it was taught. part: what to take away again.
+    """
+
+    who: str
+    azimuth: tuple[float, ...]
+    time: int
+    part: Lesson | Sums | None = None
+
+
+@dataclass
+class State:
+    """See the module. lessons: frames of each lesson by its keyed digest. array: as it is mounted.
+
+    owner: fingerprint of whose ledger (`custody`) says what was learned; "" where there is none.
+    """
+
+    array: MicArray
+    learner: Tyto
+    options: dict[str, Any]
+    lessons: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, Kept] = field(default_factory=dict)
+    owner: str = ""
+
+    @classmethod
+    def new(cls, array: MicArray, prior: Prior, seed: int, **options: Any) -> State:
+        """A state that has learned nothing. options: those of `DEFAULTS` that shall be others."""
+        if unknown := [name for name in options if name not in DEFAULTS]:
+            raise TytoError(f"no option called {unknown[0]!r}; known: {', '.join(DEFAULTS)}")
+        chosen = checked_options(DEFAULTS | options | {"seed": seed})
+        return cls(fitting(array, prior, chosen["n_features"]), _learner(prior, chosen), chosen)
+
+    @property
+    def prior(self) -> Prior:
+        """What it starts from."""
+        assert self.learner.prior
+        return self.learner.prior
+
+    @property
+    def n_frames(self) -> int:
+        """Frames learned and not forgotten."""
+        return sum(self.lessons.values())
+
+    def copy(self) -> State:
+        """One that can be changed without changing this."""
+        return replace(self, learner=copy(self.learner), lessons=dict(self.lessons), kept=dict(self.kept))
+
+    def model(self) -> Model:
+        """What can be shared; `against_release` says why it should still wait."""
+        return Model.of(self.array, self.learner, self.options)
+
+    def against_release(self) -> list[str]:
+        """Reasons against giving a model away; none where nothing was learned."""
+        if not self.lessons:
+            return []
+        smallest = min(self.lessons.values())
+        return release_gate(self.n_frames, self.options["n_features"], smallest, self.learner.counts)
+
+    def teach(self, phase: Phase, keep: Kept | None = None) -> str:
+        """Learn frames; returns the lesson's digest. A lesson that is known already is refused.
+
+        keep: what to write beside its rows, which are then kept.
+        """
+        lesson = self.learner.lesson(phase)
+        name = self.name(lesson)
+        if not len(phase) or not np.isfinite(phase.azimuth).any(axis=1).all():
+            raise TytoError("a lesson needs frames, and each of them a source; leave the silent ones out")
+        if name in self.lessons:
+            raise TytoError("this was taught already; to count it more often would not make it truer")
+        self.learner.add(lesson)
+        self.lessons[name] = len(phase)
+        if keep is not None:
+            self.kept[name] = replace(keep, part=_smaller(self.learner, lesson))
+        return name
+
+    def forget(self, phase: Phase) -> str:
+        """Take away what these frames taught, exactly; frames that were not taught are refused."""
+        lesson = self.learner.lesson(phase)
+        name = self.name(lesson)
+        if name not in self.lessons:
+            raise TytoError(
+                "this recording was not taught here, or not at this direction, or from another piece of it: "
+                "nothing was changed"
+            )
+        self.learner.remove(lesson)
+        del self.lessons[name]
+        self.kept.pop(name, None)
+        return name
+
+    def forget_kept(self, which: Callable[[Kept], bool]) -> list[str]:
+        """Take away all kept lessons that the function picks, exactly."""
+        names = [name for name, kept in self.kept.items() if which(kept)]
+        learner = copy(self.learner)
+        for name in names:
+            part = self.kept[name].part
+            assert part
+            learner.remove(part)
+        self.learner = learner
+        for name in names:
+            del self.kept[name], self.lessons[name]
+        return names
+
+    def merge(self, other: State) -> None:
+        """Add all that another state has learned; the same lesson in both is refused."""
+        same = [
+            (self.options, other.options, "options or seed: make one like the other, `tyto new B --like A`"),
+            (_meaning(self.prior), _meaning(other.prior), "prior"),
+            (self.array, other.array, "array or how it is mounted"),
+        ]
+        for mine, theirs, what in same:
+            if mine != theirs:
+                raise TytoError(f"these states cannot be merged: they differ in their {what}")
+        if twice := self.lessons.keys() & other.lessons.keys():
+            raise TytoError(
+                f"{len(twice)} lessons are in both states and would count twice; forget them in one of them"
+            )
+        learner = copy(self.learner)
+        learner.merge(other.learner)
+        self.learner = learner
+        self.lessons |= other.lessons
+        self.kept |= other.kept
+
+    def name(self, lesson: Lesson) -> str:
+        """By what a lesson is known again: a digest of its rows that only who has the seed can compute."""
+        key = hashlib.sha256(b"tytoalba lesson" + int(self.options["seed"]).to_bytes(8, "big")).digest()
+        found = hmac.new(key, digestmod=hashlib.sha256)
+        for values in lesson:
+            found.update(np.ascontiguousarray(values).tobytes())
+        return found.hexdigest()[:32]
+
+    def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
+        """Every stored array: name, values, purpose."""
+        _, arrays = self._parts()
+        return listed(arrays)
+
+    def to_bytes(self) -> bytes:
+        """The file: secret, and the same for the same lessons in any order."""
+        header, arrays = self._parts()
+        return pack(KIND, VERSION, header, arrays)
+
+    def _parts(self) -> tuple[dict[str, Any], Arrays]:
+        told, arrays = prior_parts(self.prior)
+        memory = self.learner.memory()
+        arrays |= _packed(memory) | {"counts": memory["counts"]}
+        for name, kept in self.kept.items():
+            own = _kept_arrays(kept)
+            arrays |= {f"kept.{name}.{key}": values for key, values in own.items()}
+        header = {
+            "array": self.array.to_toml(),
+            "options": self.options,
+            "owner": self.owner,
+            "lessons": self.lessons,
+            "kept": {
+                name: {"who": k.who, "azimuth": list(k.azimuth), "time": k.time}
+                for name, k in self.kept.items()
+            },
+            **told,
+        }
+        return header, arrays
+
+    @classmethod
+    def from_bytes(cls, data: bytes, what: str = "this file") -> State:
+        """What `to_bytes` gave; anything else, and sums that no lessons can have, are refused."""
+        told, arrays = unpack(data, KIND, VERSION, what)
+        try:
+            options = checked_options(told["options"])
+            n_features = options["n_features"]
+            if len(arrays["G"]) != n_features * (n_features + 1) // 2:  # before anything of that size is made
+                raise FileError("its sums are of another size")
+            prior = prior_from(told, arrays)
+            array = fitting(MicArray.from_toml(told["array"], what), prior, n_features)
+            learner = _learner(prior, options)
+            memory = _unpacked(arrays, n_features) | {"counts": arrays["counts"]}
+            memory |= {"seed": np.array(options["seed"]), "prior": prior.digest}
+            learner.restore(memory)
+            learner.check()
+            lessons = {**told["lessons"]}
+            kept = {name: _kept(learner, name, about, arrays) for name, about in told["kept"].items()}
+            state = cls(array, learner, options, lessons, kept, told["owner"])
+            state._check()
+            return state
+        except (TytoError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise FileError(f"{what} is damaged: {error}") from error
+
+    def _check(self) -> None:
+        """Refuse lessons that contradict the sums, or each other."""
+        counts = self.learner.counts
+        n_frames, n_sources = self.learner.n_frames, float(counts.sum(dtype=np.float64))
+        right = all(type(n) is int and n >= 1 for n in self.lessons.values()) and type(self.owner) is str
+        right = right and self.n_frames == n_frames and n_frames <= n_sources <= len(counts) * n_frames
+        for name, kept in self.kept.items():
+            assert kept.part
+            n_rows = kept.part.head.n if isinstance(kept.part, Sums) else len(kept.part.H)
+            right = right and n_rows == self.lessons.get(name, 0) * self.learner.n_views
+            right = right and bool((kept.part.counts <= counts).all())
+            if isinstance(kept.part, Lesson):
+                right = right and self.name(kept.part) == name
+        if not right:
+            raise FileError("its lessons contradict each other")
+
+
+def _meaning(prior: Prior) -> list[bytes]:
+    """All of a prior that sums behind it depend on, and what is learned beside them."""
+    told, arrays = prior.parts()
+    constants = json.dumps([told["constants"], told["steps"], told["array"]], sort_keys=True)
+    return [constants.encode(), *(values.tobytes() for _, values in sorted(arrays.items()))]
+
+
+def _learner(prior: Prior, options: dict[str, Any]) -> Tyto:
+    named = {name: value for name, value in options.items() if name != "seed"}
+    return Tyto(task_of(prior, options["seed"]), prior=prior, answers="anywhere", sides="all", **named)
+
+
+def _smaller(learner: Tyto, lesson: Lesson) -> Lesson | Sums:
+    """What is needed to take a lesson away: its rows, or its sums where these are smaller."""
+    D, C = lesson.H.shape[1], lesson.Y.shape[1]
+    rows_are_smaller = len(lesson.H) * (D + C) <= 8 * (D * (D + 1) // 2 + D * C)
+    return lesson if rows_are_smaller else learner.sums(lesson)
+
+
+def _kept_arrays(kept: Kept) -> Arrays:
+    assert kept.part
+    if isinstance(kept.part, Lesson):
+        return kept.part._asdict()
+    return _packed(kept.part.head.memory()) | {"counts": kept.part.counts}
+
+
+def _kept(learner: Tyto, name: str, about: dict[str, Any], arrays: Arrays) -> Kept:
+    start = f"kept.{name}."
+    own = {key.removeprefix(start): values for key, values in arrays.items() if key.startswith(start)}
+    if "H" in own:
+        part: Lesson | Sums = learner.read_lesson(own)
+    else:
+        part = learner.read_sums(_unpacked(own, learner.n_features) | {"counts": own["counts"]})
+    who, when, azimuth = about["who"], about["time"], tuple(map(float, about["azimuth"]))
+    if not isinstance(who, str) or type(when) is not int or not azimuth:
+        raise FileError("what it says of a kept lesson was altered")
+    return Kept(who, azimuth, when, part)
+
+
+def _packed(sums: Arrays) -> Arrays:
+    """Sums as files have them: the upper triangle of G, row after row, and four bytes where these suffice."""
+    G = sums["G"]
+    whole = {"G": np.concatenate([G[i, i:] for i in range(len(G))]), "Q": sums["Q"], "y2": sums["y2"]}
+    return {name: values.astype(_width(values)) for name, values in whole.items()} | {"n": sums["n"]}
+
+
+def _unpacked(packed: Arrays, n: int) -> Arrays:
+    """What `_packed` was given; anything that it would have packed otherwise is refused."""
+    if any(packed[name].dtype != _width(packed[name]) for name in ("G", "Q", "y2")):
+        raise FileError("its sums are written in another way: they were altered")
+    wide = {name: packed[name].astype(np.int64) for name in ("G", "Q", "y2")}
+    return {**wide, "G": _square(wide["G"], n), "n": packed["n"]}
+
+
+def _width(values: NDArray[Any]) -> type[np.signedinteger[Any]]:
+    fits = values.dtype.kind == "i" and values.min(initial=0) >= -(2**31) and values.max(initial=0) < 2**31
+    return np.int32 if fits else np.int64
+
+
+def _square(triangle: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    if len(triangle) != n * (n + 1) // 2:
+        raise FileError("its sums are of another size")
+    G = np.empty((n, n), np.int64)
+    start = 0
+    for i in range(n):
+        G[i, i:] = G[i:, i] = triangle[start : start + n - i]
+        start += n - i
+    return G

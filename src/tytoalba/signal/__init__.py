@@ -1,0 +1,1 @@
+"""signal: see docs, Architecture."""

@@ -1,0 +1,96 @@
+"""MUSIC: directions whose steering vector lies in the span of the loudest eigenvectors.
+
+Broadband and normalised: a frame is cut into short snapshots, each frequency gets a spatial covariance
+and a pseudo-spectrum 1 / (1 - |projection onto the signal space|^2), scaled to a largest value of 1 so
+that no frequency shouts down the others; the map is their mean, in (0, 1].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.errors import AudioError
+from tytoalba.signal.angles import N_DIRECTIONS, Float, grid
+from tytoalba.signal.array import MicArray
+from tytoalba.signal.gcc import SPEECH_BAND, Band
+
+FLOOR = 1e-3
+"""Keeps the pseudo-spectrum of a noise-free frame finite."""
+
+
+@dataclass(frozen=True)
+class Music:
+    """MUSIC maps of frames: call it with (n_frames, n_mics, n_samples) -> (n_frames, n_directions).
+
+    n_sources: dimension of the signal space, less than the number of microphones.
+    n_fft: samples of a snapshot; snapshots overlap by half. An eighth of the frame if not given.
+    band: Hz. elevation: degrees at which sources are expected.
+    """
+
+    array: MicArray
+    n_samples: int = 8192
+    band: Band = SPEECH_BAND
+    n_sources: int = 1
+    n_fft: int = 0
+    n_directions: int = N_DIRECTIONS
+    elevation: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_fft", self.n_fft or 2 * (self.n_samples // 16))
+        if not 1 <= self.n_sources < self.array.n_mics:
+            raise ValueError(
+                f"MUSIC with {self.array.n_mics} microphones finds 1 to {self.array.n_mics - 1} sources, "
+                f"asked for {self.n_sources}"
+            )
+        if not 4 <= self.n_fft <= self.n_samples:
+            raise ValueError(f"n_fft must be between 4 and the frame's {self.n_samples}, got {self.n_fft}")
+        if not len(self._bins):
+            raise ValueError(f"band {self.band} Hz holds no frequency of {self.n_fft}-sample snapshots")
+
+    @property
+    def _bins(self) -> NDArray[np.intp]:
+        hertz = np.arange(self.n_fft // 2 + 1) * (self.array.sample_rate / self.n_fft)
+        low, high = self.band
+        return np.flatnonzero((hertz >= max(low, 1e-9)) & (hertz <= high))  # 0 Hz has no direction
+
+    def __call__(self, frames: Float) -> Float:
+        """Maps (n_frames, n_directions) of frames (n_frames, n_mics, n_samples); silence gives a flat map."""
+        x = np.asarray(frames)
+        if x.ndim != 3 or x.shape[1:] != (self.array.n_mics, self.n_samples):
+            raise AudioError(
+                f"frames must be (n_frames, {self.array.n_mics}, {self.n_samples}), got shape {x.shape}"
+            )
+        if not np.isfinite(x).all():
+            raise AudioError("a frame holds NaN or infinite samples; audio.check says where")
+        blocks = [self._maps(x[first : first + 8]) for first in range(0, len(x), 8)]
+        return np.concatenate(blocks) if blocks else np.empty((0, self.n_directions))
+
+    def _maps(self, x: Float) -> Float:
+        from scipy.fft import rfft
+
+        snapshots = np.lib.stride_tricks.sliding_window_view(x, self.n_fft, axis=-1)
+        snapshots = snapshots[:, :, :: self.n_fft // 2] * np.hanning(self.n_fft)  # (F, M, T, S)
+        X = rfft(snapshots, axis=-1)[..., self._bins].transpose(0, 3, 1, 2)  # (F, K, M, T)
+        covariance = X @ X.conj().swapaxes(-1, -2)  # (F, K, M, M)
+        _, vectors = np.linalg.eigh(covariance)
+        signal = vectors[..., -self.n_sources :].conj().swapaxes(-1, -2)  # (F, K, n, M)
+        projected = signal @ _steering(self)  # (F, K, n, C)
+        inside = (projected.real**2 + projected.imag**2).sum(axis=2)  # (F, K, C), in [0, 1]
+        pseudo = 1.0 / (1.0 - np.minimum(inside, 1.0) + FLOOR)
+        pseudo /= pseudo.max(axis=-1, keepdims=True)
+        silent = np.trace(covariance, axis1=-2, axis2=-1).real <= 0  # (F, K)
+        pseudo[silent] = 1.0
+        return np.asarray(pseudo.mean(axis=1))
+
+
+@lru_cache(maxsize=4)
+def _steering(music: Music) -> NDArray[np.complexfloating]:
+    """Unit steering vectors (n_bins, n_mics, n_directions)."""
+    omega = 2 * np.pi * music._bins * (music.array.sample_rate / music.n_fft)
+    arrival = music.array.arrival_times(grid(music.n_directions), music.elevation)  # (C, M)
+    phase = omega[:, None, None] * arrival.T
+    return np.asarray(np.exp(-1j * phase) / np.sqrt(music.array.n_mics))

@@ -1,0 +1,267 @@
+"""Where keys and recipients come from: files, the environment, the user's folder, the keyring, a person."""
+
+from __future__ import annotations
+
+import getpass
+import importlib
+import os
+import stat
+import sys
+import warnings
+from collections.abc import Iterable
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+
+from tytoalba.errors import SealError, TytoWarning
+from tytoalba.storage.age import (
+    Identity,
+    Key,
+    Passphrase,
+    Prompt,
+    has_passphrase,
+    is_sealed,
+    load_pyrage,
+    native_recipient,
+    open_bytes,
+    seal_bytes,
+)
+from tytoalba.storage.files import written_whole
+
+VARIABLE = "TYTO_IDENTITY"
+"""Environment variable: the path of an identity file, or the text of a key."""
+KEYRING = ("tyto", "identity")
+"""Service and user name in the keyring of the operating system."""
+SECRET = "AGE-SECRET-KEY-"
+LARGEST = 2**20
+"""Bytes. No file of keys is larger."""
+
+
+def key_folder() -> Path:
+    """The user's folder of keys, beside that of the priors."""
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "tytoalba" / "keys"
+
+
+def identity_path() -> Path:
+    """The user's own secret keys, as `tyto keygen` makes them."""
+    return key_folder() / "identity.txt"
+
+
+def recipients_path() -> Path:
+    """Public keys for which everything is sealed unless told otherwise: one's own and a recovery key."""
+    return key_folder() / "recipients.txt"
+
+
+def find_identities(file: str | Path | None = None, prompt: Prompt | None = None) -> list[Key]:
+    """The keys to open with, from the first of these that has any.
+
+    1. file, an identity file; 2. TYTO_IDENTITY, the path of one or the text of a key; 3. identity.txt in the
+    user's folder; 4. the keyring of the operating system (package `keyring`, service tyto).
+
+    The last key of the list asks for a passphrase, should something be sealed with one. prompt: how to
+    ask; on a terminal by default, and not at all where there is none. Answers are kept for this process.
+    """
+    prompt = prompt or (ask_terminal if sys.stdin is not None and sys.stdin.isatty() else None)
+    told = os.environ.get(VARIABLE, "").strip()
+    found: list[Identity]
+    if file is not None:
+        found = read_identities(file, prompt)
+    elif told.startswith(SECRET):
+        found = parse_identities(told, VARIABLE)
+    elif told:
+        found = read_identities(told, prompt)
+    elif os.path.lexists(identity_path()):
+        found = read_identities(identity_path(), prompt)
+    else:
+        found = _from_keyring()
+    return [*found, *([_asking(prompt)] if prompt else [])]
+
+
+def read_identities(path: str | Path, prompt: Prompt | None = None) -> list[Identity]:
+    """The keys of an identity file: of age-keygen, sealed with a passphrase (age -p), or of OpenSSH.
+
+    Others must not be able to read it. prompt: asks for the passphrase of a sealed one.
+    """
+    data = _read(Path(path), secret=True)
+    if is_sealed(data):
+        return parse_identities(_unlocked(data, str(path), prompt), str(path))
+    return parse_identities(_text(data, str(path)), str(path))
+
+
+def parse_identities(text: str, name: str) -> list[Identity]:
+    """The secret keys of a text: AGE-SECRET-KEY-1... a line, or one OpenSSH key. Errors show none of it."""
+    pyrage = load_pyrage()
+    if text.lstrip().startswith("-----BEGIN"):
+        try:
+            return [Identity(pyrage.ssh.Identity.from_buffer(text.encode()), None)]
+        except pyrage.IdentityError as error:
+            raise SealError(
+                f"{name}: this ssh key cannot be used ({error}); ed25519 and rsa without a passphrase can"
+            ) from error
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        try:
+            secret = pyrage.x25519.Identity.from_str(line)
+        except pyrage.IdentityError as error:
+            raise SealError(
+                f"{name}, line {number} is no secret key; expected AGE-SECRET-KEY-1..., as tyto keygen and "
+                "age-keygen write it"
+            ) from error
+        found.append(Identity(secret, str(secret.to_public())))
+    if not found:
+        raise SealError(f"{name} holds no key; make one: tyto keygen")
+    return found
+
+
+def parse_recipients(words: Iterable[str | Path]) -> list[str]:
+    """Public keys out of "age1...", "ssh-ed25519 ...", or files with one a line and # comments."""
+    found: list[str] = []
+    for word in words:
+        if isinstance(word, str) and word.strip().startswith(("age1", "ssh-", SECRET)):
+            native_recipient(word)
+            found.append(word.strip())
+        else:
+            found += _recipients_of(Path(word))
+    return list(dict.fromkeys(found))
+
+
+def default_recipients() -> list[str]:
+    """Those of recipients.txt in the user's folder, the recovery key among them; empty if there is none."""
+    return _recipients_of(recipients_path()) if os.path.lexists(recipients_path()) else []
+
+
+def add_default_recipients(publics: Iterable[str]) -> None:
+    """Add public keys to those for which everything is sealed by default."""
+    path, known = recipients_path(), default_recipients()
+    new = [public for public in dict.fromkeys(publics) if public not in known]
+    old = _text(_read(path, secret=False), str(path)) if known else "# Everything is sealed for these.\n"
+    make_key_folder()
+    with written_whole(path, private=True) as temporary:
+        temporary.write_text(old.rstrip("\n") + "\n" + "".join(f"{public}\n" for public in new))
+
+
+def make_identity(path: str | Path, passphrase: Passphrase | None = None) -> str:
+    """Make a key and write it as age-keygen does, for its owner only; returns the public key.
+
+    What is at `path` is never replaced. passphrase: seals the file itself.
+    """
+    path, key = Path(path), load_pyrage().x25519.Identity.generate()
+    public, now = str(key.to_public()), datetime.now().astimezone().isoformat(timespec="seconds")
+    data = f"# created: {now}\n# public key: {public}\n{key}\n".encode()
+    if passphrase:
+        data = seal_bytes(data, [passphrase], armored=True)
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # the name is ours, or refused
+    except FileExistsError as error:
+        raise SealError(f"{path} is there already and stays; a lost key cannot be had again") from error
+    except OSError as error:
+        raise SealError(f"cannot write {path}: {error.strerror}; does its folder exist?") from error
+    try:
+        with written_whole(path, private=True) as temporary:
+            temporary.write_bytes(data)
+    except BaseException:
+        path.unlink()
+        raise
+    return public
+
+
+def make_key_folder() -> None:
+    """Make the user's folder of keys, which only the user enters."""
+    key_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def ask_terminal(question: str) -> str:
+    """Ask on the terminal, without showing what is typed."""
+    try:
+        return getpass.getpass(question)
+    except EOFError:
+        return ""
+
+
+def ask_new(prompt: Prompt = ask_terminal) -> Passphrase:
+    """Ask twice for a new passphrase."""
+    phrase = prompt("New passphrase: ")
+    if phrase != prompt("The same again: "):
+        raise SealError("the two passphrases differ; nothing was sealed")
+    return Passphrase(phrase)
+
+
+def _from_keyring() -> list[Identity]:
+    try:
+        keyring = importlib.import_module("keyring")
+    except ImportError:
+        return []
+    try:
+        text = keyring.get_password(*KEYRING)
+    except Exception as error:  # each backend has its own
+        if type(error).__name__ != "NoKeyringError":
+            warnings.warn(f"the keyring gives no key: {error}", TytoWarning, stacklevel=3)
+        return []
+    return parse_identities(text, "the keyring's entry tyto") if text else []
+
+
+@lru_cache(maxsize=8)
+def _asking(prompt: Prompt) -> Passphrase:
+    return Passphrase(prompt)
+
+
+@lru_cache(maxsize=8)
+def _unlocked(sealed: bytes, name: str, prompt: Prompt | None) -> str:
+    """The text of a sealed identity file; a person is asked only once for it."""
+    if not has_passphrase(sealed):
+        raise SealError(f"{name} is sealed for another key; an identity file is sealed with a passphrase")
+    if prompt is None:
+        raise SealError(f"{name} is sealed with a passphrase, and there is no terminal to ask for it")
+    return _text(open_bytes(sealed, [Passphrase(prompt)], name), name)
+
+
+def _recipients_of(path: Path) -> list[str]:
+    found = []
+    for number, line in enumerate(_text(_read(path, secret=False), str(path)).splitlines(), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        try:
+            native_recipient(line)
+        except SealError as error:
+            raise SealError(f"{path}, line {number}: {error}") from error
+        found.append(line)
+    if not found:
+        raise SealError(f"{path} names no recipient; expected one age1... a line")
+    return found
+
+
+def _read(path: Path, *, secret: bool) -> bytes:
+    """A small file; one with secrets must be closed to others. Looks at what was opened, not at its name."""
+    what = "identity file" if secret else "recipient or file of recipients"
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+                raise SealError(f"{path} is a device, not a file of keys")
+            if secret and os.name == "posix" and mode & 0o077:
+                raise SealError(
+                    f"{path} can be read by others (mode {stat.S_IMODE(mode):o}), and it holds secret keys: "
+                    f"chmod 600 {path}"
+                )
+            data = file.read(LARGEST + 1)
+    except FileNotFoundError as error:
+        raise SealError(f"no {what} {str(path)!r}; check its spelling, or make a key: tyto keygen") from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, SealError):
+            raise
+        raise SealError(f"cannot read the {what} {str(path)!r}: {error}") from error
+    if len(data) > LARGEST:
+        raise SealError(f"{path} is too large for keys, over {LARGEST} bytes; is it another file?")
+    return data
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SealError(f"{name} is not text; expected keys, one a line") from error

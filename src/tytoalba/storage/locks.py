@@ -1,0 +1,94 @@
+"""One writer at a time: an advisory lock between processes, and between threads."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tytoalba.errors import LockedError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+PAUSE = 0.02  # seconds between two tries
+
+
+@contextmanager
+def locked(path: str | Path, wait: float = 0.0) -> Iterator[None]:
+    """Keep every other `locked(path)` out, in this process and in others, until the block ends.
+
+    A file that is locked already is an error at once, or after `wait` seconds of trying. `path` itself is
+    not touched and need not exist: the lock is a small file beside it, `.NAME.lock`, because a file that is
+    written whole is another file afterwards. The system takes the lock back when a process dies, however it
+    dies. A process that forks while it holds a lock shares it with its child.
+
+    The lock is advisory: it keeps out those that ask for it, and nobody else.
+    """
+    path = Path(path).resolve()  # a link and what it points to are one file
+    lock = path.with_name(f".{path.name}.lock")
+    handle = _hold(path, lock, wait)
+    try:
+        yield
+    finally:
+        _release(handle, lock)
+
+
+def _hold(path: Path, lock: Path, wait: float) -> int:
+    """The descriptor of the lock file, locked."""
+    give_up = time.monotonic() + wait
+    while True:
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        except OSError as error:
+            raise LockedError(
+                f"cannot lock {path}: {error.strerror}; is {path.parent} a folder that you may write to?"
+            ) from error
+        try:
+            _take(handle)
+            if _is_still(handle, lock):
+                return handle
+        except (BlockingIOError, PermissionError) as error:  # the second is how Windows says it
+            os.close(handle)
+            if time.monotonic() >= give_up:
+                raise LockedError(
+                    f"another tyto is writing {path}; wait until it has finished, then try again"
+                ) from error
+            time.sleep(PAUSE)
+        except OSError as error:
+            os.close(handle)
+            raise LockedError(
+                f"cannot lock {path}: {error.strerror}; keep it on a file system with locks (a local disk)"
+            ) from error
+        else:
+            os.close(handle)  # its last holder has just left and removed it: the next try makes a new one
+
+
+def _take(handle: int) -> None:
+    if sys.platform == "win32":
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        # flock, not lockf: it holds between threads too, and survives that somebody closes the file
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _release(handle: int, lock: Path) -> None:
+    with suppress(OSError):  # a lock file that cannot be removed does no harm; on Windows it always stays
+        if sys.platform == "win32":
+            msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+        elif _is_still(handle, lock):
+            lock.unlink()
+    os.close(handle)
+
+
+def _is_still(handle: int, lock: Path) -> bool:
+    """Whether the file that was locked is the one that others will find."""
+    try:
+        return os.path.samestat(os.fstat(handle), lock.stat())
+    except FileNotFoundError:
+        return False

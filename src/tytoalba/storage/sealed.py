@@ -1,0 +1,200 @@
+"""Secrets at rest: files sealed with age, read and written without their plain content on the disk.
+
+>>> from tempfile import TemporaryDirectory
+>>> from tytoalba.storage.keys import make_identity, read_identities
+>>> with TemporaryDirectory() as folder:
+...     public = make_identity(f"{folder}/identity.txt")
+...     write_secret(f"{folder}/state.age", b"who stood where", [public])
+...     is_sealed(f"{folder}/state.age")
+...     read_secret(f"{folder}/state.age", read_identities(f"{folder}/identity.txt"))
+True
+b'who stood where'
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from tytoalba.errors import SealError
+from tytoalba.storage.age import (
+    ARMOR,
+    PIECE,
+    Identity,
+    Key,
+    Passphrase,
+    Recipient,
+    Unsealing,
+    has_passphrase,
+    head_of,
+    is_sealed,
+    open_bytes,
+    open_start,
+    open_stream,
+    seal_bytes,
+    seal_stream,
+)
+from tytoalba.storage.files import written_whole
+from tytoalba.storage.keys import find_identities
+from tytoalba.storage.locks import locked
+
+__all__ = [
+    "Identity",
+    "Key",
+    "Passphrase",
+    "Recipient",
+    "is_sealed",
+    "open_bytes",
+    "open_file",
+    "open_start",
+    "open_stream",
+    "read_secret",
+    "rewrap",
+    "same_content",
+    "seal_bytes",
+    "seal_file",
+    "seal_stream",
+    "unsealed",
+    "write_secret",
+]
+
+Advance = Callable[[int], None]
+"""Told how many bytes were read since the last time."""
+
+
+def read_secret(path: str | Path, keys: Sequence[Key] | None = None) -> bytes:
+    """All that a file holds; opened in memory if it is sealed, as it is otherwise.
+
+    keys: `find_identities()` if not given, looked for only if the file is sealed.
+    """
+    with _reading(path) as file:
+        if not is_sealed(file):
+            return file.read()
+        return open_bytes(file.read(), find_identities() if keys is None else keys, str(path))
+
+
+def write_secret(path: str | Path, data: bytes, recipients: Sequence[Recipient] | None = None) -> None:
+    """Write a file that its owner alone can read, whole or not at all; sealed if recipients are given.
+
+    An empty list of recipients is refused: it is more likely a mistake than a wish for plain text.
+    """
+    if recipients is not None:
+        data = seal_bytes(data, recipients)
+    with _writing(path) as sink:
+        sink.write(data)
+
+
+def seal_file(
+    path: str | Path,
+    target: str | Path,
+    recipients: Sequence[Recipient],
+    *,
+    armored: bool = False,
+    advance: Advance | None = None,
+) -> None:
+    """Seal a file of any size into another, whole or not at all."""
+    with _reading(path, advance) as file:
+        if is_sealed(file):
+            raise SealError(f"{path} is sealed already; to change the recipients: tyto rewrap {path}")
+        with _writing(target) as sink:
+            seal_stream(file, sink, recipients, armored=armored)
+
+
+def open_file(
+    path: str | Path,
+    target: str | Path | BinaryIO,
+    keys: Sequence[Key] | None = None,
+    *,
+    advance: Advance | None = None,
+) -> None:
+    """Open a sealed file of any size into another, for its owner only, whole or not at all.
+
+    target: also a binary file object; what it got before an error is authentic but incomplete.
+    """
+    keys = find_identities() if keys is None else keys
+    with _reading(path, advance) as file:
+        if not isinstance(target, str | Path):
+            open_stream(file, target, keys, str(path))
+            return
+        with _writing(target) as sink:
+            open_stream(file, sink, keys, str(path))
+
+
+def rewrap(
+    path: str | Path,
+    keys: Sequence[Key] | None,
+    recipients: Sequence[Recipient],
+    *,
+    advance: Advance | None = None,
+) -> None:
+    """Seal a file again, for other recipients; whole or not at all, its plain content never on the disk.
+
+    Copies that were made before still open with the old keys. keys: as in `read_secret`.
+    """
+    path = Path(path).resolve()  # a link stays a link
+    keys = find_identities() if keys is None else keys
+    with locked(path), _reading(path, advance) as file:  # or a state that is taught meanwhile would be lost
+        armored = head_of(file).startswith(ARMOR)
+        with _writing(path) as sink, unsealed(file, keys, str(path)) as plain:
+            seal_stream(plain, sink, recipients, armored=armored)
+
+
+def same_content(path: str | Path, sealed: str | Path, keys: Sequence[Key]) -> bool:
+    """Whether a sealed file opens, to its end, to exactly the bytes of a plain one."""
+    with _reading(path) as file, _reading(sealed) as other, unsealed(other, keys, str(sealed)) as plain:
+        while piece := plain.read(PIECE):
+            if file.read(len(piece)) != piece:
+                return False
+        return not file.read(1)
+
+
+@contextmanager
+def unsealed(file: BinaryIO, keys: Sequence[Key], name: str) -> Iterator[BinaryIO]:
+    """What a sealed, seekable file holds, to be read from front to back in bounded memory.
+
+    The last read raises if the seal is broken. Sealed with a passphrase, it is held in memory.
+    """
+    if has_passphrase(head_of(file)):
+        yield io.BytesIO(open_bytes(file.read(), keys, name))
+        return
+    with Unsealing(file, keys, name) as plain:
+        yield io.BufferedReader(plain, PIECE)
+
+
+class _Watched(io.FileIO):
+    """A file that tells how far it was read."""
+
+    def __init__(self, path: Path, advance: Advance) -> None:
+        super().__init__(path)
+        self.advance = advance
+
+    def readinto(self, buffer: object) -> int:
+        n_bytes: int = super().readinto(buffer)  # type: ignore[arg-type]
+        self.advance(n_bytes)
+        return n_bytes
+
+
+@contextmanager
+def _reading(path: str | Path, advance: Advance | None = None) -> Iterator[BinaryIO]:
+    try:
+        file = io.BufferedReader(_Watched(Path(path), advance or (lambda _: None)), PIECE)
+    except FileNotFoundError as error:
+        raise SealError(f"{path}: no such file; check its spelling and the folder, {Path.cwd()}") from error
+    except IsADirectoryError as error:
+        raise SealError(f"{path} is a folder; give the files in it") from error
+    except (OSError, ValueError) as error:
+        raise SealError(f"{path} cannot be read: {error}; check its permissions") from error
+    with file:
+        yield file
+
+
+@contextmanager
+def _writing(path: str | Path) -> Iterator[BinaryIO]:
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise SealError(f"cannot write {path}: there is no folder {path.parent}; create it first")
+    with written_whole(path, private=True) as temporary, temporary.open("wb") as sink:
+        yield sink

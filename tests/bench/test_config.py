@@ -1,0 +1,190 @@
+"""What the TOML file of a benchmark may say, and how the command changes it."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tytoalba.bench.config import SEES, Job, load_config, shipped_configs
+from tytoalba.errors import TytoError
+from tytoalba.learning.methods import METHODS
+from tytoalba.learning.methods.contract import toy_task
+
+TASK = toy_task()
+GRADIENT = ("mlp-gcc", "joint", "fine-tune", "lwf", "ss-il", "icarl")
+
+
+@pytest.mark.parametrize("name", shipped_configs())
+def test_every_shipped_benchmark_can_be_read(name: str) -> None:
+    config = load_config(name)
+    assert config.name == name
+    assert config.about
+    assert config.jobs()
+    assert load_config(str(shipped_configs()[name])) == config
+    if name.startswith("tune"):
+        assert config.judged_on == "valid"
+
+
+@pytest.mark.parametrize("name", shipped_configs())
+def test_every_shipped_option_is_one_of_its_method(name: str) -> None:
+    config = load_config(name)
+    assert config.variants.keys() | config.options.keys() <= set(config.methods)  # none is there in vain
+    options = [(job.method, job.options) for job in config.jobs()] + list(config.options.items())
+    for method, chosen in options:
+        taken = inspect.signature(METHODS[method]).parameters
+        small = {key: 20 for key in ("n_features", "n_centres") if key in taken}  # these take memory at once
+        METHODS[method](TASK, **{k: v for k, v in {**chosen, **small}.items() if k not in SEES})
+        assert not {"n_features", "n_centres"} & chosen.keys() - taken.keys()
+
+
+def test_what_is_shown_of_frames_that_have_windows() -> None:
+    learner = load_config("learner")
+    shown = [(job.method, job.variant) for job in learner.jobs() if job.seed == 0]
+    assert learner.parts == 4
+    assert shown == [
+        ("srp-phat", ""), ("joint", "windows=False"), ("joint", "windows=False, views=2"),
+        ("icarl", "windows=False"), ("tyto", "learns=False, answers=anywhere"), ("tyto", ""),
+    ]  # fmt: skip
+    with_windows = [name for name in shipped_configs() if load_config(name).parts > 1]
+    assert with_windows == ["ablation", "generalised", "learner", "looks", "quick"]
+    quick = {job.method: job.options.get("plain", False) for job in load_config("quick").jobs()}
+    assert [method for method, plain in quick.items() if not plain] == ["srp-phat", "tyto"]
+    for name in ("ablation", "generalised", "learner"):  # elsewhere the paper's network hears whole frames
+        jobs = load_config(name).jobs()
+        paper = [job for job in jobs if job.method in GRADIENT and "network" not in job.options]
+        assert paper
+        assert not any(job.options.get("windows", True) for job in paper)
+
+
+def test_what_windows_give_is_compared_with_the_learner() -> None:
+    learner, looks = load_config("learner"), load_config("looks")
+    plain, steered, replay = looks.jobs()
+    assert [(job.method, job.variant, job.seed) for job in (plain, replay)] == [
+        ("joint", "", 0),
+        ("icarl", "", 0),
+    ]
+    assert (steered.method, steered.seed, steered.options["network"]) == ("joint", 0, "steered")
+    assert not any("windows" in job.options for job in looks.jobs())  # all of them see windows
+    for name in ("data", "bands", "parts", "context", "judged_on", "scaling", "orders"):
+        assert getattr(looks, name) == getattr(learner, name), name
+    assert looks.options == {method: learner.options[method] for method in looks.methods}
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        'about = "x"\nmethods = ["tyto"]\nseeds = [3, 1]\nbands = [[0, inf], [500, 4000]]\n'
+        "[options.tyto]\nn_features = 7\n",
+    )
+    config = load_config(path)
+    assert (config.name, config.methods, config.seeds) == ("mine", ("tyto",), (3, 1))
+    assert config.bands == ((0.0, np.inf), (500.0, 4000.0))
+    assert config.jobs()[0] == Job("tyto", "", "contiguous", 3, {"n_features": 7})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("methods = [", "not valid TOML"),
+        ('method = ["tyto"]', "unknown key 'method'; known: about, bands"),
+        ('methods = ["tito"]', "no method called 'tito'; known: mlp-gcc"),
+        ("[options.tito]\nx = 1", "no method called 'tito'"),
+        ("[variants]\ntito = [{x = 1}]", "no method called 'tito'"),
+        ('noises = ["rain"]', "no noise called 'rain'; known: white, babble, fan"),
+        ('orders = ["backwards"]', "no order called 'backwards'; known: contiguous"),
+        ('scaling = "max"', "no scaling called 'max'; known: frame"),
+        ('judged_on = "train"', "no part to judge on called 'train'"),
+        ("methods = []", "at least one method"),
+        ("seeds = []", "at least one method, one seed"),
+        ("bands = []", "one band"),
+        ("seeds = 0", "seeds must be a list, got 0"),
+        ('methods = "tyto"', "methods must be a list, got 'tyto'"),
+        ("seeds = [-1]", r"seeds must be whole numbers from 0; got \(-1,\)"),
+        ("seeds = [0.5]", "seeds must be whole numbers"),
+        ("seeds = [0, 0]", "listed twice"),
+        ('methods = ["tyto", "tyto"]', "listed twice"),
+        ("[variants]\ntyto = [{alpha = 1}, {alpha = 1}]", "listed twice"),
+        ("n_phases = 0", "n_phases must be from 1 to 360; got 0"),
+        ("n_phases = 361", "n_phases must be"),
+        ("n_phases = 2.5", "n_phases must be"),
+        ("bands = [[8000, 100]]", "bands must be each"),
+        ("bands = [8000]", "mine.toml: "),
+        ("bands = [[1, 2, 3]]", "mine.toml: "),
+        ("parts = 0", "parts must be a whole number from 1; got 0"),
+        ("parts = 2.0", "parts must be a whole number"),
+        ("parts = true", "parts must be a whole number"),
+        ("[options.tyto]\nwindows = 0", "the option windows must be true or false; got 0"),
+        ('[variants]\ntyto = [{windows = "no"}]', "windows must be true or false; got 'no'"),
+        ("overlap = 1", "overlap must be"),
+        ('overlap = "much"', "mine.toml: "),
+        ("imbalance = 0.5", "imbalance must be at least 1"),
+        ("noise_share = 0", "noise_share must be above 0"),
+        ("size = 0", "size must be a positive factor; got 0"),
+        ("size = inf", "size must be a positive factor"),
+        ("snr = [1e9]", "snr must be decibels"),
+        ("context = [0]", "context must be whole numbers"),
+        ("context = 3", "context must be a list"),
+        ('name = "../x"', "name must be a file name"),
+        ("name = 3", "name must be a file name"),
+        ("data = 3", "data must be text"),
+        ("[options]\ntyto = 3", "options must be tables"),
+        ("[variants]\ntyto = [3]", "options must be tables"),
+    ],
+)  # fmt: skip
+def test_what_a_file_may_not_say(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(TytoError, match=message):
+        load_config(written(tmp_path, text))
+
+
+def test_files_that_are_not_there_or_not_text(tmp_path: Path) -> None:
+    for lost in ("nosuch", str(tmp_path), str(tmp_path / "x.toml")):
+        with pytest.raises(TytoError, match=r"no benchmark called .* shipped: ablation, eta, expansion"):
+            load_config(lost)
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(TytoError, match="not valid TOML"):
+        load_config(str(tmp_path / "bytes.toml"))
+
+
+def test_changes() -> None:
+    changes = [
+        "seeds=[4, 5]", "data = simulated:twin", 'judged_on="valid"', "verify=true", "noise_share=0.5",
+        "options.tyto.n_features=50", "options.lwf.schedule=constant", "options.ewc.epochs=2",
+        "variants.tyto=[{alpha=1.0}]",
+    ]  # fmt: skip
+    config, before = load_config("quick", changes), load_config("quick")
+    assert (config.seeds, config.data, config.judged_on) == ((4, 5), "simulated:twin", "valid")
+    assert (config.verify, config.noise_share) == (True, 0.5)
+    assert config.options == {
+        **before.options,  # what was not changed stays, in the changed tables too
+        "tyto": {"n_features": 50},
+        "lwf": {**before.options["lwf"], "schedule": "constant"},
+        "ewc": {"epochs": 2},
+    }
+    assert config.variants == {"tyto": [{"alpha": 1.0}]}
+    assert load_config("quick") == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("seeds", "a change is KEY=VALUE, such as seeds=.*got 'seeds'"),
+        ("speed=3", "unknown key 'speed'"),
+        ("seeds=[0,1", "seeds must be a list, got"),
+        ("seeds=0,1", "seeds must be a list, got '0,1'"),
+        ("=3", "not valid TOML"),
+        ("a b=3", "not valid TOML"),
+        ("options=3", "quick.toml: "),
+    ],
+)
+def test_changes_that_are_refused(change: str, message: str) -> None:
+    with pytest.raises(TytoError, match=message):
+        load_config("quick", [change])

@@ -1,0 +1,217 @@
+"""Measures of the accuracy matrix by hand, and whether the bootstrap's intervals can be believed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tytoalba.bench import continual as continual
+from tytoalba.signal import metrics as metrics
+
+NAN = math.nan
+A = [[0.9, NAN, NAN], [0.5, 0.8, NAN], [0.6, 0.9, 0.7]]
+MEASURES: list[Callable[..., Any]] = [
+    continual.seen_accuracy,
+    continual.average_incremental_accuracy,
+    continual.last_accuracy,
+    continual.forgetting,
+    continual.backward_transfer,
+]
+
+
+# ---- the accuracy matrix ----
+
+
+def test_matrix_by_hand() -> None:
+    np.testing.assert_allclose(continual.seen_accuracy(A), [0.9, 0.65, 2.2 / 3])
+    np.testing.assert_allclose(continual.seen_accuracy(A, [10, 30, 60]), [0.9, 0.725, 0.75])
+    assert continual.average_incremental_accuracy(A) == pytest.approx((0.9 + 0.65 + 2.2 / 3) / 3)
+    assert continual.average_incremental_accuracy(A, [10, 30, 60]) == pytest.approx((0.9 + 0.725 + 0.75) / 3)
+    assert continual.last_accuracy(A) == pytest.approx(2.2 / 3)
+    assert continual.last_accuracy(A, [10, 30, 60]) == pytest.approx(0.75)
+    assert continual.forgetting(A) == pytest.approx(((0.9 - 0.6) + (0.8 - 0.9)) / 2)
+    assert continual.forgetting(A, include_last=True) == pytest.approx((0.9 - 0.6) / 2)
+    assert continual.backward_transfer(A) == pytest.approx(((0.6 - 0.9) + (0.9 - 0.8)) / 2)
+
+
+def test_the_future_is_never_read_nor_written() -> None:
+    past = np.array(A)
+    future = np.where(np.isnan(past), 123.0, past)
+    for measure in MEASURES:
+        np.testing.assert_array_equal(measure(future), measure(past))
+    assert future[0, 2] == 123.0
+
+
+def test_a_phase_without_test_frames_is_left_out() -> None:
+    with_hole = [[0.9, NAN, NAN], [0.5, NAN, NAN], [0.6, NAN, 0.7]]
+    np.testing.assert_allclose(continual.seen_accuracy(with_hole), [0.9, 0.5, 0.65])
+    np.testing.assert_allclose(continual.seen_accuracy(with_hole, [10, 0, 30]), [0.9, 0.5, 0.675])
+    assert continual.forgetting(with_hole) == pytest.approx(0.3)
+    assert continual.backward_transfer(with_hole) == pytest.approx(-0.3)
+    late = [[NAN, NAN], [NAN, 0.8]]
+    np.testing.assert_array_equal(continual.seen_accuracy(late), [NAN, 0.8])
+    assert continual.average_incremental_accuracy(late, [0, 5]) == 0.8
+
+
+def test_counts_make_it_the_accuracy_over_all_frames_seen() -> None:
+    rng = np.random.default_rng(1)
+    reference = [rng.uniform(0, 360, n) for n in (5, 40, 17)]
+    estimate = [azimuth + rng.normal(0, 6, len(azimuth)) for azimuth in reference]
+    row = [metrics.accuracy(a, b) for a, b in zip(reference, estimate, strict=True)]
+    matrix = [row, row, row]  # the upper half is not read
+    overall = metrics.accuracy(np.concatenate(reference), np.concatenate(estimate))
+    assert continual.last_accuracy(matrix, counts=[5, 40, 17]) == pytest.approx(overall)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 5), st.integers(0, 1000))
+def test_measures_agree_with_each_other(n_phases: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix, counts = rng.uniform(0, 1, (n_phases, n_phases)), rng.integers(1, 50, n_phases)
+    seen = continual.seen_accuracy(matrix, counts)
+    assert ((seen >= 0) & (seen <= 1)).all()
+    np.testing.assert_allclose(
+        continual.seen_accuracy(matrix, np.full(n_phases, 7)), continual.seen_accuracy(matrix)
+    )
+    np.testing.assert_allclose(continual.seen_accuracy(100 * matrix, counts), 100 * seen)
+    assert continual.forgetting(matrix) >= -continual.backward_transfer(matrix) - 1e-12
+    assert continual.forgetting(matrix, include_last=True) >= max(0.0, continual.forgetting(matrix)) - 1e-12
+    constant = np.tile(rng.uniform(0, 1, n_phases), (n_phases, 1))  # never changes: nothing is forgotten
+    assert continual.forgetting(constant) == continual.backward_transfer(constant) == 0
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_bad_matrices_are_refused(measure: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match=r"\(n_phases, n_phases\), got shape \(2, 3\)"):
+        measure(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"got shape \(0, 0\)"):
+        measure(np.empty((0, 0)))
+    with pytest.raises(ValueError, match="transposed"):
+        measure(np.transpose(A))
+    with pytest.raises(ValueError, match="infinite"):
+        measure([[1.0, NAN], [math.inf, 1.0]])
+    with pytest.raises(ValueError, match="no number"):
+        measure([[NAN, 1.0], [NAN, NAN]])
+
+
+def test_bad_counts_are_refused() -> None:
+    for measure in MEASURES[:3]:
+        with pytest.raises(ValueError, match=r"counts must be \(3,\)"):
+            measure(A, [1, 2])
+        for counts in ([1, -1, 1], [0, 0, 0], [1, NAN, 1]):
+            with pytest.raises(ValueError, match="zero or more"):
+                measure(A, counts)
+        with pytest.raises(ValueError, match="only NaN"):
+            measure([[0.9, NAN], [0.8, NAN]], [1, 1])
+
+
+def test_one_phase_forgets_nothing_that_could_be_measured() -> None:
+    assert continual.average_incremental_accuracy([[0.5]]) == 0.5
+    for measure in (continual.forgetting, continual.backward_transfer):
+        with pytest.raises(ValueError, match="at least two"):
+            measure([[0.5]])
+
+
+# ---- the bootstrap ----
+
+
+def recordings(rng: np.random.Generator, n: int = 30, n_frames: int = 8) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Errors around 10 degrees, alike within a recording, and the recording of each frame."""
+    own = rng.normal(10.0, 2.0, n)
+    return np.repeat(own, n_frames) + rng.normal(0, 0.5, n * n_frames), np.repeat(np.arange(n), n_frames)
+
+
+def test_the_mean_is_the_slow_way_made_fast() -> None:
+    values, groups = recordings(np.random.default_rng(2))
+    groups[:3] = groups[-1]  # recordings of different length, not in order
+    fast = continual.bootstrap(values, groups, rng=np.random.default_rng(7))
+    slow = continual.bootstrap(values, groups, lambda rows: rows.mean(), rng=np.random.default_rng(7))
+    assert (fast.value, fast.low, fast.high) == pytest.approx((slow.value, slow.low, slow.high))
+    assert fast.value == pytest.approx(values.mean())
+    assert fast.low < fast.value < fast.high
+
+
+def test_interval_of_three_recordings_by_hand() -> None:
+    # 1 in 27 draws takes the same recording three times: the ends of 95 % are the extreme recordings.
+    result = continual.bootstrap([1.0, 1.0, 5.0, 6.0], ["a", "a", "b", "c"], rng=np.random.default_rng(0))
+    assert result == continual.Interval(3.25, 1.0, 6.0)
+
+
+def test_alike_frames_promise_less_than_independent_ones() -> None:
+    values, groups = recordings(np.random.default_rng(4), n_frames=20)
+    whole = continual.bootstrap(values, groups, rng=np.random.default_rng(0))
+    single = continual.bootstrap(values, np.arange(len(values)), rng=np.random.default_rng(0))
+    assert whole.high - whole.low > 3 * (single.high - single.low)
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(6)
+    hits = 0
+    for _ in range(200):
+        result = continual.bootstrap(*recordings(rng), n_resamples=200, level=0.9, rng=rng)
+        hits += result.low <= 10.0 <= result.high
+    assert 0.83 <= hits / 200 <= 0.95
+
+
+def test_a_higher_level_is_wider() -> None:
+    values, groups = recordings(np.random.default_rng(8))
+    narrow = continual.bootstrap(values, groups, level=0.5, rng=np.random.default_rng(0))
+    wide = continual.bootstrap(values, groups, level=0.99, rng=np.random.default_rng(0))
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_only_the_given_generator_decides() -> None:
+    values, groups = recordings(np.random.default_rng(8))
+    one = continual.bootstrap(values, groups, rng=np.random.default_rng(3))
+    order = np.random.default_rng(9).permutation(len(values))
+    again = continual.bootstrap(values[order], groups[order], rng=np.random.default_rng(3))
+    other = continual.bootstrap(values, groups, rng=np.random.default_rng(4))
+    assert (one.low, one.high) == pytest.approx((again.low, again.high))
+    assert (one.low, one.high) != (other.low, other.high)
+
+
+def test_sources_and_counts_come_as_columns() -> None:
+    rng = np.random.default_rng(5)
+    reference = rng.uniform(0, 360, (40, 2))
+    estimate = reference + rng.normal(0, 5, (40, 2))
+    groups = np.repeat(np.arange(8), 5)
+    errors = metrics.match(reference, estimate)
+    assert continual.bootstrap(errors, groups, rng=rng).value == pytest.approx(
+        metrics.mae(reference, estimate)
+    )
+
+    def f1(rows: NDArray[Any]) -> float:
+        found, n_reference, n_estimate = rows.sum(axis=0)
+        return float(2 * found / (n_reference + n_estimate))
+
+    result = continual.bootstrap(metrics.count(reference, estimate), groups, f1, n_resamples=100, rng=rng)
+    assert result.value == pytest.approx(metrics.detection(reference, estimate).f1)
+    assert 0 <= result.low <= result.value <= result.high <= 1
+    middle = continual.bootstrap(errors, groups, np.median, n_resamples=100, rng=rng)
+    assert middle.value == metrics.median_error(reference, estimate)
+
+
+def test_bad_bootstraps_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"values must be .* got shape \(0,\)"):
+        continual.bootstrap([], [], rng=rng)
+    with pytest.raises(ValueError, match=r"groups must be \(2,\)"):
+        continual.bootstrap([1.0, 2.0], ["a"], rng=rng)
+    with pytest.raises(ValueError, match="one recording"):
+        continual.bootstrap([1.0, 2.0], ["a", "a"], rng=rng)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        continual.bootstrap([1.0, NAN], ["a", "b"], rng=rng)
+    with pytest.raises(ValueError, match="n_resamples"):
+        continual.bootstrap([1.0, 2.0], ["a", "b"], n_resamples=0, rng=rng)
+    for level in (0.0, 1.0, 95.0, NAN):
+        with pytest.raises(ValueError, match=r"level must be a fraction .* such as 0.95"):
+            continual.bootstrap([1.0, 2.0], ["a", "b"], level=level, rng=rng)
+    with pytest.raises(ValueError, match="numpy Generator"):
+        continual.bootstrap([1.0, 2.0], ["a", "b"], rng=0)  # type: ignore[arg-type]

@@ -1,0 +1,147 @@
+"""`tyto check`: from files to findings, a corrected array file, exit codes, and refusals in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers.commands import Tyto
+from tytoalba.diagnose.wiring import Wiring
+from tytoalba.signal.array import MicArray, load_array
+from tytoalba.storage.soundfiles import write_audio
+
+SQUARE = load_array("respeaker-4mic-hat")
+SWAPPED = Wiring((0, 2, 1, 3))
+AROUND = (0, 90, 200, 290)
+
+
+def record(folder: Path, array: MicArray, azimuth: float) -> Path:
+    """A second and a half of noise from a direction."""
+    rng = np.random.default_rng(round(azimuth))
+    n = 24000
+    hertz = np.fft.rfftfreq(n, 1 / array.sample_rate)
+    delayed = np.exp(-2j * np.pi * hertz * array.arrival_times(azimuth)[:, None])
+    sound = np.fft.irfft(np.fft.rfft(rng.standard_normal(n)) * delayed, n)
+    path = folder / f"{azimuth:g}.wav"
+    write_audio(path, 0.05 * (sound + 0.1 * rng.standard_normal(sound.shape)), array.sample_rate)
+    return path
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> list[str]:
+    """FILE@AZIMUTH of an array that is as its file says."""
+    return [f"{record(tmp_path, SQUARE, a)}@{a}" for a in AROUND]
+
+
+@pytest.fixture
+def swapped(tmp_path: Path) -> list[str]:
+    """The same with channels 1 and 2 swapped."""
+    return [f"{record(tmp_path, SWAPPED.applied(SQUARE), a)}@{a}" for a in AROUND]
+
+
+def test_nothing_wrong_is_exit_code_0(tyto: Tyto, plain: list[str], tmp_path: Path) -> None:
+    ran = tyto("check", *plain, "-a", "respeaker-4mic-hat", "-o", tmp_path / "new.toml")
+    assert ran.code == 0
+    assert "no fault found" in ran.out
+    assert "nothing to correct" in ran.err
+    assert not (tmp_path / "new.toml").exists()
+
+
+def test_swapped_channels_are_exit_code_1_and_a_corrected_file(
+    tyto: Tyto, swapped: list[str], tmp_path: Path
+) -> None:
+    new = tmp_path / "new.toml"
+    ran = tyto("check", *swapped, "-a", "respeaker-4mic-hat", "-o", new)
+    assert ran.code == 1
+    assert "another order" in ran.out
+    assert str(new) in ran.err.replace("\n", "")
+    assert load_array(new).positions == SWAPPED.applied(SQUARE).positions
+    again = tyto("check", *swapped, "-a", new, "--json")
+    assert again.code == 0
+    assert json.loads(again.out)["corrected"] is None
+
+
+def test_json_says_all(tyto: Tyto, swapped: list[str]) -> None:
+    ran = tyto("check", *swapped, "-a", "respeaker-4mic-hat", "--json")
+    assert ran.code == 1
+    found = json.loads(ran.out)
+    assert found["faulty"] is True
+    assert found["verdict"]["sure"] is True
+    assert found["verdict"]["alternatives"][0] == {"order": [0, 2, 1, 3], "mirrored": False, "turn": 0.0}
+    assert MicArray.from_toml(found["corrected"]).positions == SWAPPED.applied(SQUARE).positions
+    assert {"kind", "what", "evidence", "confidence", "remedy"} == set(found["findings"][0])
+    assert found["written"] is None
+
+
+def test_free_speech_and_a_csv(tyto: Tyto, swapped: list[str], tmp_path: Path) -> None:
+    files = [text.rpartition("@")[0] for text in swapped]
+    free = tyto("check", *files, "-a", "respeaker-4mic-hat", "--json", "-o", tmp_path / "new.toml")
+    assert free.code == 1
+    assert json.loads(free.out)["verdict"]["told"] is False
+    assert "no correction is sure" in free.err
+    assert not (tmp_path / "new.toml").exists()
+    rows = "".join(f"{Path(file).name}, {a}\n" for file, a in zip(files, AROUND, strict=True))
+    (tmp_path / "told.csv").write_text("file,azimuth\n" + rows)
+    told = tyto("check", "--told", tmp_path / "told.csv", "-a", "respeaker-4mic-hat", "--json")
+    assert told.code == 1
+    assert json.loads(told.out)["verdict"]["alternatives"][0]["order"] == [0, 2, 1, 3]
+
+
+def test_a_file_with_an_at_in_its_name(tyto: Tyto, tmp_path: Path) -> None:
+    path = record(tmp_path, SQUARE, 0).rename(tmp_path / "me@home.wav")
+    assert tyto("check", path, "-a", "respeaker-4mic-hat", "--json").code == 0
+    assert tyto("check", f"{path}@0", "-a", "respeaker-4mic-hat", "--json").code == 0
+
+
+def test_refusals(tyto: Tyto, plain: list[str], tmp_path: Path) -> None:
+    file = plain[0].rpartition("@")[0]
+    hat = ("-a", "respeaker-4mic-hat")
+    assert "no recordings" in tyto("check", *hat).error
+    assert "'left' is no direction" in tyto("check", f"{file}@left", *hat).error
+    assert "-360 to 360" in tyto("check", f"{file}@nan", *hat).error
+    assert "no such file" in tyto("check", tmp_path / "none.wav", *hat).error
+    assert "channels that came: 4" in tyto("check", file, "-a", "respeaker-6mic").error
+    assert "no array called" in tyto("check", file, "-a", "none").error
+    assert "folder that is there" in tyto("check", file, *hat, "-o", tmp_path / "no" / "new.toml").error
+    assert "give no files" in tyto("check", file, *hat, "--evaluate", "3").error
+    assert "--mixup takes" in tyto("check", *hat, "--evaluate", "3", "--mixup", "cables").error
+    assert "at least 1 trial" in tyto("check", *hat, "--evaluate", "-1").error
+    (tmp_path / "told.csv").write_text("a.wav,90,3\n")
+    assert "a line is file,azimuth" in tyto("check", "--told", tmp_path / "told.csv", *hat).error
+    (tmp_path / "told.csv").write_text("a.wav,front\n")
+    assert "'front' is no direction" in tyto("check", "--told", tmp_path / "told.csv", *hat).error
+    (tmp_path / "told.csv").write_bytes(b"\xff\xfe\x00")
+    assert "is not a CSV" in tyto("check", "--told", tmp_path / "told.csv", *hat).error
+    write_audio(tmp_path / "mute.wav", np.zeros((4, 20000)), 16000)
+    assert "every channel is silent" in tyto("check", tmp_path / "mute.wav", *hat).error
+    write_audio(tmp_path / "short.wav", np.ones((4, 2000)) / 2, 16000)
+    assert "too short" in tyto("check", tmp_path / "short.wav", *hat).error
+    write_audio(tmp_path / "broken.wav", np.ones((4, 20000)) / 2, 16000, "FLOAT")
+    data = bytearray((tmp_path / "broken.wav").read_bytes())
+    data[-4:] = np.float32(np.nan).tobytes()
+    (tmp_path / "broken.wav").write_bytes(bytes(data))
+    assert "NaN" in tyto("check", tmp_path / "broken.wav", *hat).error
+
+
+def test_a_dead_channel_is_a_finding_not_a_warning(tyto: Tyto, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    sound = 0.1 * rng.standard_normal((4, 24000))
+    sound[2] = 0
+    write_audio(tmp_path / "dead.wav", sound, 16000)
+    ran = tyto("check", tmp_path / "dead.wav", "-a", "respeaker-4mic-hat")
+    assert ran.code == 1
+    assert "channel 2 is dead" in ran.out
+    assert "warning" not in ran.err
+
+
+def test_an_evaluation_in_words_and_json(tyto: Tyto) -> None:
+    words = tyto("check", "--evaluate", "1", "-a", "respeaker-4mic-hat", "--seed", "3")
+    assert words.code == 0
+    assert "1 of 1 right, 0 wrong, 0 cannot tell" in words.out
+    found = json.loads(
+        tyto("check", "--evaluate", "1", "-a", "respeaker-4mic-hat", "--seed", "3", "--json").out
+    )
+    assert (found["right"], found["trials"], found["mixup"]) == (1, 1, "order")

@@ -1,0 +1,484 @@
+"""`tyto new`, `learn`, `teach`, `forget`, `merge`, `export`, `info`, `sign`, `trust`, from end to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from tests.helpers.commands import Tyto
+from tests.helpers.localizers import features
+from tests.helpers.states import ARRAY, contents, settle, wave, write_wave
+from tytoalba.cli.console import keys_from
+from tytoalba.cli.localizer import _time
+from tytoalba.data.folder import write_array, write_recording
+from tytoalba.localizer import store as custody
+from tytoalba.localizer.localizer import Localizer
+from tytoalba.signal.array import load_array
+from tytoalba.storage.keys import (
+    VARIABLE,
+    add_default_recipients,
+    identity_path,
+    make_identity,
+    make_key_folder,
+)
+from tytoalba.storage.ledger import ledger_path
+from tytoalba.storage.sealed import read_secret, seal_file
+from tytoalba.storage.signatures import signature_path
+from tytoalba.storage.soundfiles import write_audio
+
+NEW = ("--array", ARRAY, "--features", "40", "--seed", "1")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A key; a.wav from 135 degrees and b.wav from 77, plain and sealed; k.tyto, which was taught a.wav."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
+        settle(patch, folder)
+        make_key_folder()
+        add_default_recipients([public := make_identity(identity_path())])
+        for name, azimuth in (("a.wav", 135.0), ("b.wav", 77.0)):
+            seal_file(write_wave(folder / name, azimuth, 0.5), folder / f"{name}.age", [public])
+        custody.create(folder / "k.tyto", Localizer.new(ARRAY, n_features=40, seed=1))
+        with custody.changing(folder / "k.tyto") as step:
+            step.change = step.owl.teach(folder / "a.wav", 135.0)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def stage(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same and more, for commands that change nothing."""
+    folder = tmp_path_factory.mktemp("stage")
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        settle(patch, folder)
+        Path("mine.toml").write_text(replace(load_array(ARRAY), name="mine", sample_rate=44100).to_toml())
+        write_audio("mono.wav", wave(77.0, 0.5)[0], 16000)
+        write_audio("silent.wav", wave(77.0, 0.5) * 1e-4, 16000)
+        custody.create("other.tyto", Localizer.new(ARRAY, n_features=40, seed=2))
+        custody.create("sealed.age", Localizer.new(ARRAY, n_features=40, seed=2), sealed=True)
+    return folder
+
+
+@pytest.fixture
+def played(stage: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    settle(monkeypatch, stage)
+    return stage
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    settle(monkeypatch, tmp_path)
+    return tmp_path
+
+
+def informed(tyto: Tyto, *arguments: str | Path) -> dict[str, Any]:
+    ran = tyto("info", *arguments, "--json")
+    assert ran.code == 0, ran.err
+    told: dict[str, Any] = json.loads(ran.out)
+    return told
+
+
+# ---- a day with a localizer ----
+
+
+def test_how_much_simulations_count_can_be_chosen(
+    tyto: Tyto, tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(monkeypatch, tmp_path)
+    answers = set()
+    for prior_frames, simulated in ((1.0, 0), (1e6, 0), (1e6, 3)):
+        chosen = ("--prior-frames", prior_frames, "--simulated", simulated)
+        state = f"{prior_frames:g}-{simulated}.tyto"
+        assert tyto("new", state, *NEW, *chosen).code == 0
+        options = informed(tyto, state)["options"]
+        assert (options["prior_frames"], options["simulated"]) == (prior_frames, simulated)
+        assert tyto("teach", state, made / "a.wav", "--at", "250").code == 0  # where it does not come from
+        answers.add(custody.read(Path(state)).model.scores(features(2)).tobytes())
+    assert len(answers) == 3
+
+
+def test_a_session_is_the_same_plain_and_sealed(
+    tyto: Tyto, tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(monkeypatch, tmp_path)
+    for name in ("a.wav", "b.wav"):
+        shutil.copy(made / name, tmp_path)
+    monkeypatch.setattr("tytoalba.localizer.localizer.time.time", lambda: 1.8e9)
+    assert tyto("keygen").out.startswith("age1")
+    assert tyto("seal", "a.wav", "b.wav").code == 0
+    states = {"k.tyto": "", "s.age": ".age"}
+    empty: dict[str, bytes] = {}
+    for state in states:
+        ran = tyto("new", state, *NEW)
+        assert (ran.code, ran.out) == (0, "")
+        assert ran.err == f"{state}: {ARRAY}, 40 features, nothing taught yet\n"
+        empty[state] = read_secret(state)
+    assert empty["k.tyto"] == empty["s.age"]
+    for state, suffix in states.items():
+        ran = tyto("teach", state, f"a.wav{suffix}", "--at", "135", "--who", "monday")
+        assert (ran.code, ran.out) == (0, "learned 4 frames in 1 lesson(s)\n")
+    assert read_secret("k.tyto") == read_secret("s.age")
+    for state, suffix in states.items():
+        ran = tyto("teach", state, f"b.wav{suffix}", "--at", "77", "--json")
+        assert json.loads(ran.out) == {"model": state, "learned": 4, "lessons": 1}
+    assert read_secret("k.tyto") == read_secret("s.age")
+    told = [informed(tyto, state) for state in states]
+    assert [one.pop("sealed") for one in told] == [False, True]
+    kept = [{"who": "monday", "azimuth": [135.0], "time": 1800000000, "n_frames": 4}]
+    for one, state in zip(told, states, strict=True):
+        assert one["bytes"] == Path(state).stat().st_size
+        assert (one["kind"], one["array"], one["n_frames"], one["lessons"]) == ("state", ARRAY, 8, 2)
+        assert (one["kept"], one["ledger"]) == (kept, "verified")
+        assert [step["what"] for step in one["steps"]] == ["created", "learned", "learned"]
+        assert (one["evidence"][77], one["evidence"][135], sum(one["evidence"])) == (4, 4, 8)
+        assert "seed" not in one["options"]
+    assert told[0]["stored"] == told[1]["stored"]
+    for state in states:
+        ran = tyto("forget", state, "--who", "monday", "--json")
+        assert json.loads(ran.out) == {"model": state, "forgot": 4, "lessons": 1}
+    for state, suffix in states.items():
+        assert tyto("forget", state, f"b.wav{suffix}", "--at", "77").out == "forgot 4 frames in 1 lesson(s)\n"
+        assert read_secret(state) == empty[state]
+        assert informed(tyto, state)["ledger"] == "verified"
+    assert (tmp_path / "s.age").read_bytes().startswith(b"age-encryption.org/")
+
+
+def test_merging_is_learning_both(tyto: Tyto, folder: Path) -> None:
+    assert tyto("new", "s.age", "--like", "k.tyto").code == 0
+    assert tyto("teach", "s.age", "b.wav.age", "--at", "77").code == 0
+    shutil.copy("k.tyto", "both.tyto")
+    shutil.copy("k.tyto.ledger", "both.tyto.ledger")
+    assert tyto("teach", "both.tyto", "b.wav", "--at", "77").code == 0
+    other = (folder / "s.age").read_bytes()
+    assert json.loads(tyto("merge", "k.tyto", "s.age", "--json").out)["merged"] == 4
+    assert read_secret("k.tyto") == read_secret("both.tyto")
+    assert (folder / "s.age").read_bytes() == other
+    assert "would count twice" in tyto("merge", "k.tyto", "s.age").error
+
+
+@pytest.mark.usefixtures("folder")
+def test_learning_a_sealed_folder_and_forgetting_it(tyto: Tyto) -> None:
+    array = load_array(ARRAY)
+    write_array("rec", array)
+    for part, azimuth in (("train", 20.0), ("test", 200.0)):
+        samples = wave(azimuth, 0.5, array=array)
+        write_recording("rec", part, "one", samples, array, np.arange(3), np.full((3, 1), azimuth))
+    shutil.copytree("rec", "sealed")
+    assert tyto("seal", "sealed", "--remove").code == 0
+    assert not [file for file in Path("sealed").rglob("*") if file.is_file() and file.suffix != ".age"]
+    before = read_secret("k.tyto")
+    shutil.copy("k.tyto", "p.tyto")
+    shutil.copy("k.tyto.ledger", "p.tyto.ledger")
+    assert json.loads(tyto("learn", "k.tyto", "sealed", "--json").out) == {
+        "model": "k.tyto",
+        "learned": 6,
+        "lessons": 2,
+    }
+    assert tyto("learn", "p.tyto", "rec").out == "learned 6 frames in 2 lesson(s)\n"
+    assert read_secret("k.tyto") == read_secret("p.tyto")
+    assert "was taught already" in tyto("learn", "p.tyto", "rec", "--part", "train").error
+    assert (
+        "no recordings of part 'nights'"
+        in tyto("forget", "p.tyto", "--data", "rec", "--part", "nights").error
+    )
+    assert "no recordings of part 'nights'" in tyto("learn", "p.tyto", "rec", "--part", "nights").error
+    assert tyto("forget", "p.tyto", "--data", "rec", "--part", "test").code == 0
+    assert informed(tyto, "p.tyto")["evidence"][200] == 0
+    assert tyto("forget", "p.tyto", "--data", "rec", "--part", "train").code == 0
+    assert tyto("forget", "k.tyto", "--data", "sealed").out == "forgot 6 frames in 2 lesson(s)\n"
+    assert read_secret("k.tyto") == read_secret("p.tyto") == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_file_a_microphone_is_the_same_lesson(tyto: Tyto) -> None:
+    array = load_array(ARRAY)
+    files = [f"mic{n}.wav" for n in range(array.n_mics)]
+    for name, samples in zip(files, wave(135.0, 0.5), strict=True):
+        write_audio(name, samples, array.sample_rate)
+    assert tyto("seal", *files, "--remove").code == 0
+    before = read_secret("k.tyto")
+    assert "was taught already" in tyto("teach", "k.tyto", *(f"{f}.age" for f in files), "--at", "135").error
+    assert tyto("forget", "k.tyto", *(f"{f}.age" for f in files), "--at", "135").code == 0
+    assert tyto("teach", "k.tyto", "a.wav", "--at", "135").code == 0
+    assert read_secret("k.tyto") == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_kept_lessons_are_forgotten_by_time_and_place(tyto: Tyto, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = read_secret("k.tyto")
+    with monkeypatch.context() as patch:
+        patch.setattr("tytoalba.localizer.localizer.time.time", lambda: float(_time("2026-11-14T12:00")))
+        assert tyto("teach", "k.tyto", "b.wav", "--at", "77", "--keep").code == 0
+    assert "none of the 1 lessons that were kept" in tyto("forget", "k.tyto", "--since", "2026-11-15").error
+    assert "none of the 1" in tyto("forget", "k.tyto", "--since", "2026-11-14T12:01").error
+    unkept = tyto("forget", "k.tyto", "--at", "135").error
+    assert "4 frames were taught there without keeping" in unkept
+    assert "give it again, with its azimuth" in unkept
+    assert tyto("forget", "k.tyto", "--since", "2026-11-14").code == 0
+    assert read_secret("k.tyto") == before
+    assert tyto("teach", "k.tyto", "b.wav", "--at", "77", "--keep").code == 0
+    assert tyto("forget", "k.tyto", "--at", "77").code == 0
+    assert read_secret("k.tyto") == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_talkers_at_once(tyto: Tyto) -> None:
+    assert tyto("teach", "k.tyto", "b.wav", "--at", "77", "--at", "200").code == 0
+    evidence = informed(tyto, "k.tyto")["evidence"]
+    assert (evidence[77], evidence[200], evidence[135]) == (4, 4, 4)
+
+
+# ---- who is trusted ----
+
+
+def test_states_of_others_are_merged_when_they_are_signed_and_trusted(
+    tyto: Tyto, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owl = custody.read("k.tyto")
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "their home"))
+    custody.create("theirs.tyto", Localizer.like(owl))
+    assert tyto("teach", "theirs.tyto", "b.wav", "--at", "77").code == 0
+    signed = tyto("sign", "theirs.tyto")
+    assert (signed.code, signed.err) == (0, "signed: theirs.tyto.sig\n")
+    fingerprint = signed.out.strip()
+    ledger_path("theirs.tyto").rename("theirs.ledger.away")
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "home"))
+    before = contents(folder)
+    assert f"`tyto trust {fingerprint}`" in tyto("merge", "k.tyto", "theirs.tyto").error
+    signature_path("theirs.tyto").rename("sig.away")
+    refusal = tyto("merge", "k.tyto", "theirs.tyto").error
+    assert "nobody signed theirs.tyto" in refusal
+    assert "--unsigned takes it as it is" in refusal
+    Path("theirs.ledger.away").rename(ledger_path("theirs.tyto"))
+    assert f"`tyto trust {fingerprint}`" in tyto("merge", "k.tyto", "theirs.tyto").error
+    ledger_path("theirs.tyto").rename("theirs.ledger.away")
+    Path("sig.away").rename(signature_path("theirs.tyto"))
+    assert contents(folder) == before
+    shutil.copy("k.tyto", "k2.tyto")
+    shutil.copy("k.tyto.ledger", "k2.tyto.ledger")
+    assert (
+        tyto("trust", fingerprint, "--name", "Anna [/b]").out.splitlines()[-1] == f"{fingerprint}  Anna [/b]"
+    )
+    assert tyto("merge", "k.tyto", "theirs.tyto").out == "merged 4 frames in 1 lesson(s)\n"
+    assert json.loads(tyto("trust", "--json").out)[fingerprint] == "Anna [/b]"
+    assert fingerprint not in tyto("trust", fingerprint, "--remove").out
+    assert "tyto trust" in tyto("merge", "k2.tyto", "theirs.tyto").error
+    assert tyto("merge", "k2.tyto", "theirs.tyto", "--unsigned").code == 0
+    assert read_secret("k.tyto") == read_secret("k2.tyto")
+
+
+def test_who_is_trusted(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settle(monkeypatch, tmp_path)
+    ran = tyto("trust")
+    assert (ran.code, ran.out) == (0, "")
+    assert "nobody is trusted yet" in ran.err
+    assert "say whom" in tyto("trust", "--remove").error
+    assert "is no key; expected tyto-ed25519:" in tyto("trust", "anna").error
+
+
+@pytest.mark.usefixtures("folder")
+def test_only_states_and_models_are_signed_and_all_or_none(tyto: Tyto) -> None:
+    assert "a.wav is neither a state nor a model: nothing was signed" in tyto("sign", "k.tyto", "a.wav").error
+    assert not signature_path("k.tyto").exists()
+    assert "no such file" in tyto("sign", "k.tyto", "gone.tyto").error
+    assert not signature_path("k.tyto").exists()
+
+
+# ---- models ----
+
+
+def megabytes(name: str) -> str:
+    """Most of it is the prior, whose size is not ours to say."""
+    return f"{Path(name).stat().st_size / 1e6:.1f}"
+
+
+def test_an_export_waits_for_enough_frames_or_force(tyto: Tyto, folder: Path) -> None:
+    refusal = tyto("export", "k.tyto", "m.model").error
+    assert "not released: 4 frames are fewer than 20 for each of the 40 features" in refusal
+    assert "--force releases it all the same" in refusal
+    assert not Path("m.model").exists()
+    ran = tyto("export", "k.tyto", "m.model", "--force")
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == f"m.model: {megabytes('m.model')} MB, signed: m.model.sig\n"
+    assert "released against" in Path("m.model.sig").read_text()
+    told = informed(tyto, "m.model")
+    assert (told["kind"], told["n_frames"]) == ("model", 4)
+    assert {row["name"].split(".")[0] for row in told["stored"]} == {"W", "weight", "prior"}
+    assert "steps" not in told
+    before = contents(folder)
+    assert (
+        "k.tyto is there already, is no model and stays as it is"
+        in tyto("export", "k.tyto", "k.tyto", "--force").error
+    )
+    for command in (
+        ("teach", "m.model", "b.wav", "--at", "77"),
+        ("forget", "m.model", "--who", "monday"),
+        ("merge", "m.model", "k.tyto"),
+        ("merge", "k.tyto", "m.model", "--unsigned"),
+        ("new", "n.tyto", "--like", "m.model"),
+        ("export", "m.model", "m2.model"),
+    ):
+        assert "this is a model: it locates and cannot learn" in tyto(*command).error
+    assert contents(folder) == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_model_of_what_was_never_taught_is_released(tyto: Tyto) -> None:
+    assert tyto("new", "n.tyto", "--like", "k.tyto").code == 0
+    assert tyto("export", "n.tyto", "n.model").code == 0
+    assert "released against" not in Path("n.model.sig").read_text()
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("teach k.tyto b.wav", "say where the sound came from: --at AZIMUTH"),
+        ("teach k.tyto b.wav --at nan", "azimuth must be degrees"),
+        ("teach k.tyto b.wav --at 1 --at 2 --at 3", "degrees of one or two sources"),
+        ("teach k.tyto gone.wav --at 77", "gone.wav: no such file; check its spelling"),
+        ("teach gone.tyto b.wav --at 77", "No such file or directory; check its spelling"),
+        ("teach nowhere/k.tyto b.wav --at 77", "is .*nowhere a folder that you may write to"),
+        ("teach a.wav b.wav --at 77", "neither a state nor a model of tytoalba; `tyto new` makes one"),
+        ("teach k.tyto mono.wav --at 77", "channels that came: 1; .* Record all channels"),
+        ("teach k.tyto silent.wav --at 77", "nothing to learn from: all 4 frames are silent"),
+        ("teach k.tyto a.wav --at 135", "was taught already"),
+        ("forget k.tyto", "say what to forget"),
+        ("forget k.tyto b.wav --at 77", "was not taught here"),
+        ("forget k.tyto a.wav", "say where the sound came from: --at"),
+        ("forget k.tyto a.wav --at 136", "not at this direction"),
+        ("forget k.tyto a.wav --at 135 --who monday", "leave out --who and --since"),
+        ("forget k.tyto --who nobody", "none of the 0 lessons"),
+        ("forget k.tyto --since yesterday", "--since takes a date such as 2026-11-15"),
+        ("forget k.tyto --data rec --who monday", "--data is forgotten as a whole"),
+        ("forget k.tyto --who monday --part train", "say which, with --data"),
+        ("learn k.tyto nowhere", "nowhere"),
+        (
+            "new k.tyto --array respeaker-usb-4",
+            "k.tyto is there already and stays as it is; choose another name",
+        ),
+        ("new n.tyto --array violin", "violin"),
+        ("new n.tyto --array mine.toml", "has no prior to start from; `tyto prior mine` makes one"),
+        ("new n.tyto --features 0", "n_features must be from 1"),
+        ("new n.tyto --like k.tyto --seed 3", "takes array, options and seed from the other"),
+        ("new n.tyto --like k.tyto --array pepper", "takes array, options and seed from the other"),
+        ("new n.tyto --like k.tyto --prior-frames 5", "takes array, options and seed from the other"),
+        ("new n.tyto --prior-frames 0", r"prior_frames must be from 1e-06 to 1e\+09, got 0"),
+        ("new n.tyto --simulated -1", "simulated must be from 0 to 1000"),
+        ("new nowhere/n.tyto --array respeaker-usb-4", "nowhere a folder that you may write to"),
+        ("merge k.tyto other.tyto", "differ in their options or seed: make one like the other"),
+        ("merge k.tyto gone.tyto", "gone.tyto cannot be read"),
+        ("info gone.tyto", "gone.tyto cannot be read"),
+        ("info a.wav", "neither a state nor a model"),
+        ("info k.tyto --plot k.gif", "the name of a picture ends in"),
+        ("info sealed.age --identity gone.txt", "no identity file 'gone.txt'"),
+    ],
+)
+def test_refusals_name_the_remedy_and_touch_nothing(tyto: Tyto, played: Path, command: str, why: str) -> None:
+    before = contents(played)
+    ran = tyto(*command.split())
+    assert ran.code == 2
+    assert "Traceback" not in ran.err
+    assert re.search(why, ran.err), ran.err
+    assert contents(played) == before
+
+
+def test_tampering_is_refused_by_every_command(tyto: Tyto, folder: Path) -> None:
+    data = bytearray((folder / "k.tyto").read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / "k.tyto").write_bytes(data)
+    before = contents(folder)
+    for command in (
+        "info k.tyto",
+        "teach k.tyto b.wav --at 77",
+        "locate a.wav --model k.tyto",
+        "new n --like k.tyto",
+    ):
+        assert "was altered or is damaged" in tyto(*command.split()).error
+    assert contents(folder) == before
+
+
+# ---- info ----
+
+
+def test_info_tells_in_words_and_in_a_picture(tyto: Tyto, folder: Path) -> None:
+    ran = tyto("info", "k.tyto", "--plot", "k.png")
+    assert (ran.code, ran.err) == (0, "drawn: k.png\n")
+    assert (folder / "k.png").read_bytes().startswith(b"\x89PNG")
+    assert f"k.tyto: state for {ARRAY}, {megabytes('k.tyto')} MB\n" in ran.out
+    assert "\n4 frames in 1 lessons, 0 of them kept; 11 of 360" in ran.out
+    assert " 120-149 ######################################## 4\n" in ran.out
+    assert "ledger: verified\n" in ran.out
+    assert "learned, 4 frames" in ran.out
+    assert "Everything that the file holds" in ran.out
+
+
+def test_names_from_elsewhere_are_shown_and_not_obeyed(tyto: Tyto, folder: Path) -> None:
+    owl = custody.read("k.tyto").owned_by("")
+    owl.teach(folder / "b.wav", 77.0, who="eve", keep=True, when=10**17)
+    kept = owl.state.kept
+    kept |= {name: replace(lesson, who="[/x] \x1b[2J[red]eve") for name, lesson in kept.items()}
+    Path("evil.tyto").write_bytes(owl.to_bytes())
+    ran = tyto("info", "evil.tyto")
+    assert ran.code == 0
+    assert "kept: [/x] ?[2J[red]eve at 77, 4 frames, 100000000000000000 s after 1970" in ran.out
+    assert "\x1b[2J" not in ran.out
+    assert informed(tyto, "evil.tyto")["kept"][0]["who"] == "[/x] \x1b[2J[red]eve"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_state_knows_how_its_array_is_mounted(tyto: Tyto) -> None:
+    Path("turned.toml").write_text(replace(load_array(ARRAY), yaw=90.0).to_toml())
+    assert tyto("new", "t.tyto", "--array", "turned.toml", "--features", "40", "--seed", "1").code == 0
+    assert tyto("teach", "t.tyto", "a.wav", "--at", "225").code == 0
+    assert informed(tyto, "t.tyto")["evidence"][225] == 4
+    assert "differ in their array or how it is mounted" in tyto("merge", "k.tyto", "t.tyto").error
+
+
+# ---- keys ----
+
+
+def test_another_identity_opens_and_seals(tyto: Tyto, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tyto("keygen", "-o", "other.txt").code == 0
+    assert tyto("new", "n.age", "--like", "k.tyto", "--identity", "other.txt").code == 0
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "empty home"))
+    assert "give --identity FILE" in tyto("info", "n.age").error
+    shutil.copytree("home", "empty home")
+    identity_path().unlink()
+    assert "give --identity FILE" in tyto("teach", "n.age", "a.wav", "--at", "135").error
+    assert tyto("teach", "n.age", "a.wav", "--at", "135", "--identity", "other.txt").code == 0
+    assert informed(tyto, "n.age", "--identity", "other.txt")["n_frames"] == 4
+    assert VARIABLE not in os.environ
+
+
+def test_keys_are_as_they_were_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "before")
+    with keys_from(None):
+        assert os.environ[VARIABLE] == "before"
+
+    def fail() -> None:
+        with keys_from(Path("mine.txt")):
+            assert os.environ[VARIABLE] == "mine.txt"
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert os.environ[VARIABLE] == "before"
+    monkeypatch.delenv(VARIABLE)
+    with keys_from(Path("mine.txt")):
+        assert os.environ[VARIABLE] == "mine.txt"
+    assert VARIABLE not in os.environ

@@ -1,0 +1,369 @@
+"""`tyto prior` and `tyto teaching`: from an array to a file and numbers, and refusals in one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.helpers.commands import Tyto
+from tytoalba.data.simulation import stems as stems
+from tytoalba.data.simulation.scenes import Scenes
+from tytoalba.errors import TytoError
+from tytoalba.learning.prior import make as schooling
+from tytoalba.learning.prior.prior import Prior, prior_gcc, steering_matrices
+from tytoalba.learning.prior.registry import find_prior, shipped_priors
+from tytoalba.signal.array import load_array
+
+torch = pytest.importorskip("torch")
+MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)
+"""Mounted as no array that a prior is shipped for."""
+TINY = (
+    "--scenes", "40", "--frames", "60", "--width", "4", "--epochs", "1", "--families", "hybrid,anechoic",
+    "-j", "1", "--device", "cpu",
+)  # fmt: skip
+LESSONS = ("--homes", "1", "--directions", "2", "--seconds", "1", "--features", "40", "--simulated", "1")
+
+
+@pytest.fixture
+def tyto(tyto: Tyto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tyto:
+    """The command on short scenes, and with no user's folder of priors."""
+    monkeypatch.setattr(schooling, "Scenes", partial(Scenes, seconds=0.8))
+    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
+    return tyto
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many scenes were asked for; 28 at most are made, and of 8 rooms at most."""
+    numbers: list[int] = []
+
+    def counted(make: Any, most: int) -> Any:
+        def made(scenes: Scenes, n_scenes: int, **how: Any) -> Any:
+            numbers.append(n_scenes)
+            return make(scenes, min(n_scenes, most), **how)
+
+        return made
+
+    monkeypatch.setattr(stems, "N_VOICES", (8, 8))
+    monkeypatch.setattr(schooling, "N_KEPT", 50)
+    monkeypatch.setattr(schooling, "simulate", counted(schooling.simulate, 28))
+    monkeypatch.setattr(stems, "gather_stems", counted(stems.gather_stems, 8))
+    return numbers
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """The file of an array of one's own."""
+    path = tmp_path / "mine.toml"
+    path.write_text(MINE.to_toml())
+    return path
+
+
+@pytest.fixture
+def untrained(tmp_path: Path) -> None:
+    """A prior for it, of a network that was never trained."""
+    from tytoalba.learning.prior.network import Steered
+
+    gcc = prior_gcc(MINE)
+    made = Prior.quantised(MINE, gcc, Steered(steering_matrices(MINE, gcc), width=4).folded())
+    X = 0.2 * np.random.default_rng(0).standard_normal((30, gcc.n_features), np.float32)
+    (tmp_path / "priors").mkdir()
+    made.with_frames(X).save(tmp_path / "priors" / "mine.safetensors")
+
+
+def check_judged(judged: dict[str, Any]) -> None:
+    assert list(judged) == ["hybrid", "anechoic"]
+    for rows in judged.values():
+        assert [row["who"] for row in rows[:3]] == ["srp", "prior", "blend"]
+        assert all(0 <= row["acc"] <= 100 and row["n_frames"] > 0 for row in rows)
+
+
+# ---- tyto prior
+
+
+def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None:
+    path, results = tmp_path / "new" / "usb.safetensors", tmp_path / "judged" / "usb.json"
+    ran = tyto("prior", "respeaker-usb-4", *TINY, "-o", path, "--results", results, "--json")
+    assert ran.code == 0, ran.err
+    assert asked == [40, 200, 300]
+    (line,) = ran.out.splitlines()
+    told = json.loads(line)
+    assert json.loads(results.read_text()) == told
+    assert told["array"] == "respeaker-usb-4"
+    check_judged(told["judged"])
+    assert "left_out" not in told
+    made = Prior.load(path)
+    assert made.array == load_array("respeaker-usb-4")
+    assert (made.width, made.about) == (4, told["about"])
+    assert (made.about["n_scenes"], made.about["families"]) == (40, ["hybrid", "anechoic"])
+    assert (made.about["speech"], made.about["recipe"]["epochs"]) == ("synthetic", 1)
+    assert (made.about["calm"], made.about["recipe"]["lr"]) == (0.5, 0.002)
+    assert {made.blend(n).margin >= 0 for n in (1, 2)} == {True}
+    assert (len(made.simulated_frames()[0]), made.about["n_frames"]) == (50, 60)
+    assert f"{made.n_weights} weights" in ran.err
+    assert path.name in ran.err.replace("\n", "")
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_prior_is_written_before_it_is_judged(
+    tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulate = schooling.simulate
+
+    def fails(scenes: Scenes, *more: Any, **how: Any) -> Any:
+        if scenes.speakers == "test":
+            raise TytoError("the lights went out")
+        return simulate(scenes, *more, **how)
+
+    monkeypatch.setattr(schooling, "simulate", fails)
+    path = tmp_path / "usb.safetensors"
+    ran = tyto("prior", "respeaker-usb-4", *TINY, "-o", path)
+    assert "the lights went out" in ran.error
+    assert Prior.load(path).blend(1).margin >= 0
+
+
+def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None:
+    cache = tmp_path / "kept" / "scenes"
+
+    def made(name: str, *more: str) -> Prior:
+        path = tmp_path / name
+        ran = tyto("prior", "respeaker-usb-4", *TINY, "-o", path, *more)
+        assert ran.code == 0, ran.err
+        return Prior.load(path)
+
+    first, again = made("1", "--cache", str(cache)), made("2", "--cache", str(cache))
+    assert asked == [40, 200, 300]
+    assert len(list(cache.iterdir())) == 3
+    assert np.array_equal(first.digest, again.digest)
+    further = made("further", "--cache", str(cache), "--start", str(tmp_path / "1"), "--width", "9")
+    assert (further.width, further.about["start"]) == (4, first.about)
+    assert further.about["recipe"]["lr"] < first.about["recipe"]["lr"]
+    assert not np.array_equal(first.digest, further.digest)
+    slowly = made("slowly", "--cache", str(cache), "--rate", "1e-9")
+    assert slowly.about["recipe"]["lr"] == 1e-9
+    assert not np.array_equal(first.digest, slowly.digest)
+    other = made("3", "--cache", str(cache), "--seed", "1")  # other scenes
+    assert asked[3:] == [40, 200, 300]
+    assert not np.array_equal(first.digest, other.digest)
+    calm = made("4", "--cache", str(cache), "--calm", "1")  # other rooms, to learn from only
+    assert asked[6:] == [40]
+    assert not np.array_equal(first.digest, calm.digest)
+    assert calm.about["calm"] == 1.0
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_prior_of_ones_own_array_is_found_and_judged(tyto: Tyto, tmp_path: Path, mine: Path) -> None:
+    assert find_prior(MINE) is None
+    ran = tyto(
+        "prior", mine, *TINY, "--scenes", "20", "--leave-one-out", "--results", tmp_path / "judged.json"
+    )
+    assert ran.code == 0, ran.err
+    found = find_prior(MINE)
+    assert found is not None
+    assert found.array == MINE
+    assert [path.name for path in (tmp_path / "priors").iterdir()] == ["mine.safetensors"]
+    told = json.loads((tmp_path / "judged.json").read_text())
+    check_judged(told["judged"])
+    check_judged(told["left_out"])
+    for heading in ("Acoustics it was taught", "Acoustics that each was not taught", "SRP-PHAT", "prior"):
+        assert heading in ran.out
+    for name in ("hybrid", "anechoic"):
+        rows = [line for line in ran.out.splitlines() if name in line]
+        assert len(rows) >= 2
+        assert f"{told['judged'][name][1]['acc']:.1f} / {told['judged'][name][1]['mae']:.1f}" in rows[0]
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_prior_of_another_array_is_a_beginning(tyto: Tyto, mine: Path) -> None:
+    ran = tyto("prior", mine, *TINY, "--start", "respeaker-usb-4", "--epochs", "0", "--json")
+    assert ran.code == 0, ran.err
+    found, usb = find_prior(MINE), Prior.load(shipped_priors()["respeaker-usb-4"])
+    assert found is not None
+    assert found.about["start"] == {"array": "respeaker-usb-4", **usb.about}
+    moved = usb.moved(MINE).shape()
+    for name, weights in found.shape().items():
+        np.testing.assert_allclose(weights, moved[name], atol=0.01)
+    assert found.blend(1).margin >= 0
+    check_judged(json.loads(ran.out)["judged"])
+
+
+@pytest.mark.usefixtures("untrained")
+def test_a_prior_is_calibrated_anew(tyto: Tyto, tmp_path: Path, mine: Path, asked: list[int]) -> None:
+    first, again = tmp_path / "priors" / "mine.safetensors", tmp_path / "again.safetensors"
+    ran = tyto("prior", mine, *TINY, "--start", first, "--epochs", "0", "-o", again)
+    assert ran.code == 0, ran.err
+    assert asked == [200, 300]  # no room: there is nothing to learn
+    before, after = Prior.load(first), Prior.load(again)
+    assert (before.array, before.about) == (after.array, after.about)
+    assert after.constants.keys() - before.constants.keys() == {"blends", "counting"}
+    assert before.constants.items() <= after.constants.items()
+    assert np.array_equal(before.digest, after.digest)  # what was taught behind it stays good
+    for k in (0, 1):
+        assert np.array_equal(before.simulated_frames()[k], after.simulated_frames()[k])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("no-such-array",), "no array called 'no-such-array' and no such file; built in: "),
+        (("pepper", "--families", "hybrid,cave"), "no acoustics called 'cave'; known: "),
+        (("pepper", "--families", "hybrid,anechoic", "--scenes", "19"), "--scenes must be at least 20"),
+        (("pepper", "--scenes", "49"), "--scenes must be at least 50"),
+        (("pepper", "--width", "0"), "--width and --blocks at least 1"),
+        (("pepper", "--blocks", "0"), "--width and --blocks at least 1"),
+        (("pepper", "--frames", "0"), "--frames, --width"),
+        (("pepper", "--epochs", "0"), "--epochs 0 learns nothing: that needs --start"),
+        (("pepper", "--epochs", "-1"), "--epochs, --seed and --processes not negative"),
+        (("pepper", "--seed", "-1"), "--epochs, --seed and --processes not negative"),
+        (("pepper", "-j", "-2"), "--seed and --processes not negative"),
+        (("pepper", "--rate", "0"), "--rate must be a positive number, got 0"),
+        (("pepper", "--rate", "nan"), "--rate must be a positive number, got nan"),
+        (("pepper", "--calm", "1.5"), "share of calm scenes must be from 0 to 1, got 1.5"),
+        (("pepper", "--calm", "-1"), "share of calm scenes must be from 0 to 1, got -1"),
+        (("pepper", "--families", "hybrid", "--leave-one-out"), "needs at least two families"),
+        (("pepper", "--families", "hybrid,hybrid", "--leave-one-out"), "needs at least two families"),
+        (("pepper", "--speech", "no-such-folder"), "no-such-folder"),
+    ],
+)
+def test_what_makes_no_prior_is_refused(
+    tyto: Tyto, tmp_path: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
+    assert complaint in tyto("prior", *arguments).error
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_broken_array_file_is_refused(tyto: Tyto, mine: Path) -> None:
+    mine.write_text(mine.read_text().replace("sample_rate", "samplerate"))
+    assert "unknown key 'samplerate'" in tyto("prior", mine, *TINY).error
+
+
+class SimulatedError(Exception):
+    """Scenes were made, which takes minutes, before a refusal that was due at once."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--device", "nowhere"), "nowhere"),  # in the end a RuntimeError of torch, with its traceback
+        (("--device", "cuda:77"), "cuda:77"),
+        (("--frames", "1000000000000"), "GB, more than there is: fewer --frames"),
+        (("-o", "."), "directory"),  # the finished prior is lost
+        (("--results", "."), "directory"),
+        (("--cache", "a-file"), "a-file is a file, not a folder"),
+        (("--start", "nothing.safetensors"), "no such file: nothing.safetensors"),
+        (("--start", "a-file"), "a-file is damaged or no prior"),
+        (("--start", "violin"), "no such file: violin"),
+        (("--start", str(shipped_priors()["respeaker-usb-4"]), "--leave-one-out"), "--start knows all"),
+    ],
+)
+def test_what_cannot_end_well_does_not_begin(
+    tyto: Tyto,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    complaint: str,
+) -> None:
+    def simulate(*_: Any, **__: Any) -> None:
+        raise SimulatedError
+
+    monkeypatch.setattr(stems, "gather_stems", simulate)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a-file").touch()
+    assert complaint in tyto("prior", "respeaker-usb-4", *TINY, *arguments).error
+
+
+def test_without_torch_the_extra_is_named() -> None:
+    blocked = """
+import sys
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, NoTorch())
+sys.argv = ["tyto", "prior", "respeaker-usb-4"]
+from tytoalba.cli.app import main
+main()
+"""
+    ran = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=False)
+    assert ran.returncode != 0
+    assert "new priors need the extra 'train'" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+# ---- tyto teaching
+
+
+@pytest.mark.usefixtures("untrained")
+def test_teaching(tyto: Tyto, tmp_path: Path, mine: Path) -> None:
+    results = tmp_path / "new" / "changes.json"
+    ran = tyto("teaching", mine, *LESSONS, "--results", results, "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert json.loads(results.read_text()) == told
+    assert (told["array"], told["seconds"], told["homes"]) == (str(mine), 1.0, 1)
+    assert [row["degrees"] for row in told["by_distance"]] == [180.0]
+    assert told["by_distance"][0]["n"] == 2
+    assert told["by_distance"][0]["change"] == pytest.approx(told["others_after"] - told["others_before"])
+    ran = tyto("teaching", mine, *LESSONS)
+    assert ran.code == 0, ran.err
+    first, second = ran.out.splitlines()
+    assert first.startswith("1 s of teaching at a direction, 2 lessons: accuracy there ")
+    assert f"{told['before']:.1f} -> {told['after']:.1f} %" in first
+    assert f"elsewhere {told['others_before']:.1f} -> {told['others_after']:.1f} %" in first
+    assert second.startswith("  180 degrees away: ")
+    assert second.endswith(" points (2 directions)")
+
+
+def test_teaching_needs_a_prior(tyto: Tyto, mine: Path) -> None:
+    refused = tyto("teaching", mine, *LESSONS).error
+    assert "mine has no prior to start from; `tyto prior mine` makes one" in refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("no-such-array",), "no array called 'no-such-array'"),
+        (("pepper", "--homes", "0"), "--homes must be at least 1"),
+        (("pepper", "--directions", "1"), "--directions at least 2"),
+        (("pepper", "--seconds", "0.1"), "--seconds from 0.5 to 60"),
+        (("pepper", "--seconds", "nan"), "--seconds from 0.5 to 60"),
+        (("pepper", "--features", "0"), "--features at least 1"),
+        (("pepper", "--alpha", "0"), "--alpha positive"),
+        (("pepper", "--alpha", "nan"), "--alpha positive"),
+        (("pepper", "--simulated", "-1"), "--simulated and --seed not negative"),
+        (("pepper", "--seed", "-1"), "--simulated and --seed not negative"),
+        (("pepper", "--speech", "no-such-folder"), "no-such-folder"),
+    ],
+)
+def test_teaching_that_makes_no_sense_is_refused(
+    tyto: Tyto, arguments: tuple[str, ...], complaint: str
+) -> None:
+    assert complaint in tyto("teaching", *arguments).error
+
+
+# ---- help
+
+
+@pytest.mark.parametrize(
+    ("command", "examples"),
+    [
+        ("prior", ("tyto prior my-array.toml", "tyto prior pepper --scenes")),
+        ("teaching", ("tyto teaching respeaker-usb-4 --homes",)),
+    ],
+)
+def test_help_shows_examples(tyto: Tyto, command: str, examples: tuple[str, ...]) -> None:
+    ran = tyto(command, "--help")
+    assert ran.code == 0
+    assert "Examples:" in ran.out
+    for example in examples:
+        assert example in ran.out

@@ -1,0 +1,286 @@
+"""keygen, seal, open and rewrap as one types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import soundfile
+
+pytest.importorskip("pyrage")
+
+from tests.helpers.commands import Tyto
+from tests.helpers.seals import names, new_key, public, sealed_with_passphrase
+from tytoalba.cli import seal as commands
+from tytoalba.storage import keys as identities
+from tytoalba.storage.sealed import is_sealed, read_secret, seal_bytes
+
+MARK = b"a voice in the kitchen"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
+    monkeypatch.delenv("TYTO_IDENTITY", raising=False)
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    identities._unlocked.cache_clear()
+    identities._asking.cache_clear()
+    return folder / "tytoalba" / "keys"
+
+
+@pytest.fixture
+def quick_passphrases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal where "words" is typed, and passphrases that do not take their second."""
+    monkeypatch.setattr("pyrage.passphrase.encrypt", sealed_with_passphrase)
+    monkeypatch.setattr("getpass.getpass", lambda _: "words")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+
+
+# keygen
+
+
+def test_keygen(tyto: Tyto, home: Path) -> None:
+    ran = tyto("keygen")
+    assert ran.code == 0
+    assert ran.out.startswith("age1")
+    assert stat.S_IMODE((home / "identity.txt").stat().st_mode) == 0o600 or os.name != "posix"
+    lines = (home / "identity.txt").read_text().splitlines()
+    assert lines[1] == f"# public key: {ran.out.strip()}"
+    assert lines[2].startswith("AGE-SECRET-KEY-1")
+    assert "SECRET" not in ran.out + ran.err
+    assert identities.default_recipients() == [ran.out.strip()]
+    before = (home / "identity.txt").read_bytes()
+    assert "is there already and stays" in tyto("keygen").error
+    assert (home / "identity.txt").read_bytes() == before
+
+
+def test_keygen_elsewhere_changes_no_defaults(tyto: Tyto, home: Path, tmp_path: Path) -> None:
+    ran = tyto("keygen", "-o", tmp_path / "analyst.txt", "--json")
+    (made,) = json.loads(ran.out)
+    assert made["identity"] == str(tmp_path / "analyst.txt")
+    assert made["public_key"] in (tmp_path / "analyst.txt").read_text()
+    assert not home.exists()
+
+
+def test_keygen_with_a_recovery_key(tyto: Tyto, home: Path, tmp_path: Path) -> None:
+    own, recovery = tyto("keygen", "--recovery", tmp_path / "recovery.txt").out.split()
+    assert identities.default_recipients() == [own, recovery]
+    (tmp_path / "x").write_bytes(MARK)
+    tyto("seal", tmp_path / "x")
+    (home / "identity.txt").unlink()  # the machine is lost
+    assert "you have no key" in tyto("open", tmp_path / "x.age", "-o", tmp_path / "y").error
+    assert tyto("open", tmp_path / "x.age", "-o", tmp_path / "y", "-i", tmp_path / "recovery.txt").code == 0
+    assert (tmp_path / "y").read_bytes() == MARK
+
+
+def test_a_recovery_key_can_come_later(tyto: Tyto, home: Path, tmp_path: Path) -> None:
+    own = tyto("keygen").out.strip()
+    before = (home / "identity.txt").read_bytes()
+    (home / "recipients.txt").unlink()  # one's own key must not be left out
+    ran = tyto("keygen", "--recovery", tmp_path / "recovery.txt")
+    assert identities.default_recipients() == [own, ran.out.strip()]
+    assert (home / "identity.txt").read_bytes() == before
+    assert "is there already" in tyto("keygen", "--recovery", tmp_path / "recovery.txt").error
+    assert (
+        "is there already"
+        in tyto("keygen", "-o", tmp_path / "z", "--recovery", tmp_path / "recovery.txt").error
+    )
+    assert names(tmp_path) == ["recovery.txt"]
+
+
+@pytest.mark.usefixtures("quick_passphrases")
+def test_keygen_with_a_passphrase(tyto: Tyto, home: Path, tmp_path: Path) -> None:
+    assert tyto("keygen", "--passphrase").code == 0
+    assert is_sealed(home / "identity.txt")
+    (tmp_path / "x").write_bytes(MARK)
+    assert tyto("seal", tmp_path / "x", "--remove").code == 0
+    assert tyto("open", tmp_path / "x.age").code == 0
+    assert (tmp_path / "x").read_bytes() == MARK
+
+
+# seal and open
+
+
+def test_seal_and_open(tyto: Tyto, tmp_path: Path) -> None:
+    tyto("keygen")
+    (tmp_path / "x.txt").write_bytes(MARK)
+    ran = tyto("seal", tmp_path / "x.txt")
+    assert ran.out == f"{tmp_path / 'x.txt.age'}\n"
+    assert ran.err == ""
+    assert names(tmp_path) == ["x.txt", "x.txt.age"]
+    assert "x.txt.age is there already" in tyto("seal", tmp_path / "x.txt").error
+    assert tyto("seal", tmp_path / "x.txt", "--force").code == 0
+    assert "x.txt is there already" in tyto("open", tmp_path / "x.txt.age").error
+    (tmp_path / "x.txt").write_bytes(b"other")
+    assert tyto("open", tmp_path / "x.txt.age", "--force").out == f"{tmp_path / 'x.txt'}\n"
+    assert (tmp_path / "x.txt").read_bytes() == MARK
+    assert stat.S_IMODE((tmp_path / "x.txt").stat().st_mode) == 0o600 or os.name != "posix"
+
+
+def test_open_to_standard_output(tyto: Tyto, tmp_path: Path) -> None:
+    tyto("keygen")
+    (tmp_path / "x").write_bytes(MARK)
+    tyto("seal", tmp_path / "x", "--remove")
+    assert tyto("open", tmp_path / "x.age", "-o", "-").out == MARK.decode()
+    assert names(tmp_path) == ["x.age"]
+
+
+def test_a_folder_and_what_is_left_alone(tyto: Tyto, tmp_path: Path) -> None:
+    tyto("keygen")
+    root = tmp_path / "data"
+    (root / "deep" / ".git").mkdir(parents=True)
+    for name in ("a", "deep/b", ".hidden", "deep/.git/c"):
+        (root / name).write_bytes(MARK)
+    (tmp_path / "outside").write_bytes(MARK)
+    (root / "link").symlink_to(tmp_path / "outside")
+    ran = tyto("seal", root, "--remove")
+    assert ran.out.split() == [str(root / "a.age"), str(root / "deep" / "b.age")]
+    assert names(root) == [".hidden", "a.age", "deep/.git/c", "deep/b.age", "link"]
+    assert "no plain files in" in tyto("seal", root).error
+    assert "--output takes one file, got 2" in tyto("open", root, "-o", tmp_path / "y").error
+    assert tyto("open", root).code == 0
+    assert (root / "deep" / "b").read_bytes() == MARK
+
+
+def test_sealed_for_others_it_is_not_removed(tyto: Tyto, tmp_path: Path) -> None:
+    tyto("keygen")
+    other = new_key(tmp_path, "other.txt")
+    (tmp_path / "x").write_bytes(MARK)
+    ran = tyto("seal", tmp_path / "x", "--to", public(other), "--remove")
+    assert ran.code == 2
+    assert "is sealed, but not removed: none of your keys opens" in ran.err
+    assert names(tmp_path) == ["other.txt", "x", "x.age"]
+    ran = tyto("seal", tmp_path / "x", "-t", public(other), "--remove", "-f", "-i", tmp_path / "other.txt")
+    assert ran.code == 0
+    assert names(tmp_path) == ["other.txt", "x.age"]
+    assert read_secret(tmp_path / "x.age", [other]) == MARK
+
+
+def test_a_link_is_not_removed_in_place_of_its_file(tyto: Tyto, tmp_path: Path) -> None:
+    tyto("keygen")
+    (tmp_path / "x").write_bytes(MARK)
+    (tmp_path / "link").symlink_to("x")
+    assert "is a link" in tyto("seal", tmp_path / "link", "--remove").error
+    assert names(tmp_path) == ["link", "x"]
+
+
+def test_a_file_that_changes_meanwhile_is_not_removed(
+    tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tyto("keygen")
+    (tmp_path / "x").write_bytes(MARK)
+    monkeypatch.setattr(
+        "tytoalba.storage.sealed.seal_file",
+        lambda _, target, to, **__: target.write_bytes(seal_bytes(b"earlier", to)),
+    )
+    ran = tyto("seal", tmp_path / "x", "--remove")
+    assert ran.code == 2
+    assert "changed while it was sealed" in ran.err
+    assert (tmp_path / "x").read_bytes() == MARK
+
+
+@pytest.mark.usefixtures("quick_passphrases")
+def test_seal_with_a_passphrase(tyto: Tyto, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(MARK)
+    assert tyto("seal", tmp_path / "x", "--passphrase", "--remove").code == 0
+    assert names(tmp_path) == ["x.age"]
+    assert tyto("open", tmp_path / "x.age").code == 0
+    assert (tmp_path / "x").read_bytes() == MARK
+    assert "not both" in tyto("rewrap", tmp_path / "x.age", "--passphrase", "--to", "age1x").error
+
+
+def test_refusals(tyto: Tyto, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(MARK)
+    assert "nobody to seal for" in tyto("seal", tmp_path / "x").error
+    tyto("keygen")
+    assert "no such file" in tyto("seal", tmp_path / "none").error
+    assert "no such file" in tyto("open", tmp_path / "none.age").error
+    assert "does not end in .age" in tyto("open", tmp_path / "x").error
+    assert "is not sealed" in tyto("open", tmp_path / "x", "-o", tmp_path / "y").error
+    assert "is not sealed" in tyto("rewrap", tmp_path / "x").error
+    assert "no sealed files in" in tyto("rewrap", tmp_path).error
+    assert "no recipient or file" in tyto("seal", tmp_path / "x", "--to", "friend").error
+    tyto("seal", tmp_path / "x")
+    assert "sealed already" in tyto("seal", tmp_path / "x.age").error
+    (tmp_path / "x.age").write_bytes((tmp_path / "x.age").read_bytes()[:-1])
+    assert "is damaged" in tyto("open", tmp_path / "x.age", "-o", tmp_path / "y").error
+    assert names(tmp_path) == ["x", "x.age"]
+
+
+# rewrap
+
+
+def test_rewrap(tyto: Tyto, tmp_path: Path) -> None:
+    tyto("keygen")
+    (tmp_path / "x").write_bytes(MARK)
+    tyto("seal", tmp_path / "x", "--remove")
+    tyto("keygen", "--recovery", tmp_path / "recovery.key")
+    (tmp_path / "recovery.key").rename(tmp_path.parent / "recovery.key")
+    assert tyto("rewrap", tmp_path).out == f"{tmp_path / 'x.age'}\n"
+    recovery = identities.read_identities(tmp_path.parent / "recovery.key")
+    assert read_secret(tmp_path / "x.age", recovery) == MARK
+    new = new_key(tmp_path, "new.txt")
+    assert tyto("rewrap", tmp_path / "x.age", "--to", public(new)).code == 0
+    assert "none of your keys opens" in tyto("rewrap", tmp_path / "x.age").error
+    assert tyto("rewrap", tmp_path / "x.age", "-i", tmp_path / "new.txt").code == 0
+    assert read_secret(tmp_path / "x.age") == MARK
+
+
+def test_progress_is_told_to_the_end(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tyto("keygen")
+    told: list[tuple[int, int]] = []
+
+    class Bar:
+        def __init__(self, title: str) -> None:
+            assert "MB" in title
+
+        def __enter__(self) -> object:
+            return lambda done, total: told.append((done, total))
+
+        def __exit__(self, *_: object) -> None:
+            return None
+
+    monkeypatch.setattr(commands, "progress_bar", Bar)
+    monkeypatch.setattr(commands, "LONG", 10**6)
+    (tmp_path / "x").write_bytes(bytes(3_000_000))
+    assert tyto("seal", tmp_path / "x", "--remove").code == 0
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+# The rest of tyto reads what is sealed
+
+
+def test_locate_reads_a_sealed_recording(tyto: Tyto, tmp_path: Path) -> None:
+    tyto("keygen")
+    samples = np.random.default_rng(0).uniform(-0.3, 0.3, (8000, 4))
+    soundfile.write(tmp_path / "talk.wav", samples, 16000)
+    plain = tyto("locate", tmp_path / "talk.wav", "--array", "respeaker-4mic-hat", "--json").out
+    tyto("seal", tmp_path / "talk.wav", "--remove")
+    ran = tyto("locate", tmp_path / "talk.wav.age", "--array", "respeaker-4mic-hat", "--json")
+    assert ran.code == 0
+    assert ran.out == plain != ""
+
+
+@pytest.mark.skipif(shutil.which("age") is None, reason="the command age is not installed")
+def test_age_opens_what_tyto_sealed(tyto: Tyto, home: Path, tmp_path: Path) -> None:
+    tyto("keygen")
+    (tmp_path / "x").write_bytes(MARK)
+    tyto("seal", tmp_path / "x")
+    opened = subprocess.run(
+        ["age", "-d", "-i", home / "identity.txt", tmp_path / "x.age"], check=True, capture_output=True
+    )
+    assert opened.stdout == MARK
+    subprocess.run(
+        ["age", "-a", "-R", home / "recipients.txt", "-o", tmp_path / "theirs.age", tmp_path / "x"],
+        check=True,
+    )
+    assert tyto("open", tmp_path / "theirs.age", "-o", "-").out == MARK.decode()

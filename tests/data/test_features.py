@@ -1,0 +1,406 @@
+"""Features: the same to the bit on every way there, and kept in a file that is whole or refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from tytoalba.data import open_dataset
+from tytoalba.data.features import FeatureSet, describe, extract, read_description
+from tytoalba.data.folder import open_folder
+from tytoalba.data.recording import Recording
+from tytoalba.data.simulation import recordings as simulated
+from tytoalba.data.simulation.export import write_folder, write_sslr
+from tytoalba.data.simulation.features import simulate_features
+from tytoalba.data.simulation.recordings import TWIN, Simulation, as_recording
+from tytoalba.data.simulation.voice import SyntheticVoices
+from tytoalba.data.sslr import open_sslr
+from tytoalba.errors import DataError, SealError
+from tytoalba.signal.array import MicArray, load_array
+from tytoalba.signal.gcc import GccPhat
+from tytoalba.storage.keys import make_identity
+
+SMALL = replace(
+    TWIN,
+    parts=tuple(
+        replace(part, n_recordings=n, rooms=TWIN.parts[0].rooms[3:4])
+        for part, n in zip(TWIN.parts, (5, 1, 3, 2), strict=True)
+    ),
+    seconds=0.67,  # as long as the room's response, so that the coherence of both is computed once
+    two_sources=0.6,
+)
+BANDS = ((100.0, 1000.0), (1000.0, np.inf))
+
+
+def simulation(array: str = "pepper", seed: int = 0) -> Simulation:
+    return Simulation(SMALL, load_array(array), SyntheticVoices(), seed)
+
+
+@pytest.fixture(scope="module")
+def train() -> FeatureSet:
+    """Features of a small training part, silent frames included."""
+    return simulate_features(simulation(), "train", silent=True)
+
+
+def assert_same(a: FeatureSet, b: FeatureSet) -> None:
+    """Equal to the bit, labels and origin included."""
+    assert a.names == b.names
+    assert a.X.dtype == b.X.dtype == np.float32
+    np.testing.assert_array_equal(a.X, b.X)
+    np.testing.assert_array_equal(a.azimuth, b.azimuth)
+    np.testing.assert_array_equal(a.recording, b.recording)
+    np.testing.assert_array_equal(a.frame, b.frame)
+
+
+def test_what_a_set_holds(train: FeatureSet) -> None:
+    assert train.X.shape == (len(train), 6, 51)
+    assert train.flat.shape == (len(train), 306)
+    assert train.names == tuple(f"train_{i:05d}" for i in range(5))
+    assert set(train.n_sources.tolist()) == {0, 1, 2}
+    made = simulation().recording((0, 3))
+    rows = train.recording == 3
+    np.testing.assert_array_equal(train.frame[rows], made.frame_ids)
+    np.testing.assert_array_equal(train.azimuth[rows], made.azimuth)
+    frames = as_recording(made, "", load_array("pepper")).frames()
+    gcc = GccPhat.for_array(load_array("pepper"))
+    np.testing.assert_allclose(train.X[rows], gcc(frames), atol=1e-6)  # number of threads: last bit
+    recording = as_recording(made, "", load_array("pepper"))
+    spoken, everything = (extract([recording], silent=silent) for silent in (False, True))
+    assert 0 < len(spoken) < len(everything)
+    assert_same(spoken, everything.select(everything.n_sources > 0))
+
+
+def test_two_processes_give_the_same_bits_and_other_seeds_do_not() -> None:
+    seen: list[tuple[int, int]] = []
+
+    def progress(done: int, total: int) -> None:
+        seen.append((done, total))
+
+    quick = replace(simulation(), preset=replace(SMALL, parts=(replace(SMALL.parts[0], n_recordings=4),)))
+    alone = simulate_features(quick, "train", silent=True)
+    both = simulate_features(quick, "train", silent=True, processes=2, on_progress=progress)
+    assert_same(both, alone)
+    assert seen == [(i, 4) for i in range(1, 5)]
+    other = simulate_features(replace(quick, seed=1), "train", silent=True)
+    assert len(other) != len(alone) or not np.array_equal(other.X, alone.X)
+
+
+def test_through_sslr_files_and_directly_is_the_same(tmp_path: Path, train: FeatureSet) -> None:
+    write_sslr(simulation(), tmp_path)
+    recordings = open_sslr(tmp_path)
+    assert {r.subset for r in recordings} == {"lsp_train_106", "lsp_test_106", "human"}
+    assert [r.name for r in open_dataset(tmp_path)] == [r.name for r in recordings]
+    read = [r for r in recordings if r.subset == "lsp_train_106"]
+    assert_same(extract(read, silent=True), train)
+    gcc = GccPhat.for_array(load_array("pepper"), bands=BANDS)
+    for part, subset in (("test", "lsp_test_106"), ("human", "human")):
+        direct = simulate_features(simulation(), part, gcc)
+        assert direct.X.shape[1:] == (2, 6, 51)
+        assert (direct.n_sources == 2).any()
+        assert_same(extract([r for r in recordings if r.subset == subset], gcc), direct)
+
+
+def test_rooms_are_spread_over_the_folders_of_sslr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated, "room_response", lambda *_, **__: np.ones((4, 1), np.float32))
+    parts = tuple(
+        replace(part, n_recordings=len(part.rooms)) for part in TWIN.parts if part.name in ("train", "test")
+    )
+    write_sslr(replace(simulation(), preset=replace(SMALL, parts=parts, seconds=0.25)), tmp_path)
+    found = [(r.subset, r.name) for r in open_sslr(tmp_path)]
+    assert found == [
+        *(("lsp_train_106", f"train_0000{i}") for i in (0, 1, 2)),
+        *(("lsp_train_301", f"train_0000{i}") for i in (3, 4)),
+        *(("lsp_test_106", f"test_0000{i}") for i in (0, 1)),
+        ("lsp_test_library", "test_00002"),
+    ]
+
+
+def test_through_a_folder_and_directly_is_the_same(tmp_path: Path) -> None:
+    of_respeaker = simulation("respeaker-usb-4")
+    write_folder(of_respeaker, tmp_path)
+    recordings = open_folder(tmp_path)
+    array = recordings[0].array
+    assert array.channels == (0, 1, 2, 3)  # the file has the microphones alone
+    assert replace(array, channels=of_respeaker.array.channels) == of_respeaker.array
+    assert sorted({r.subset for r in recordings}) == ["human", "test", "train", "valid"]
+    for part in ("train", "test"):
+        direct = simulate_features(of_respeaker, part, silent=True)
+        assert direct.gcc.n_samples == 2730
+        assert (direct.n_sources == 2).any()
+        assert_same(extract([r for r in recordings if r.subset == part], silent=True), direct)
+
+
+def test_the_sslr_layout_is_for_four_microphones_at_48_khz(tmp_path: Path) -> None:
+    for array in ("respeaker-usb-4", "matrix-voice"):
+        with pytest.raises(DataError, match=r"SSLR layout is 4 channels at 48 kHz; .* use --layout folder"):
+            write_sslr(simulation(array), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_sslr_has_no_part_of_ones_own(tmp_path: Path) -> None:
+    own = replace(SMALL, parts=(replace(SMALL.parts[0], name="kitchen"),))
+    with pytest.raises(DataError, match="SSLR has no part called 'kitchen': use --layout folder"):
+        write_sslr(replace(simulation(), preset=own), tmp_path)
+
+
+def test_an_unknown_part_is_refused() -> None:
+    with pytest.raises(DataError, match="'twin' has no part 'dev'; it has: train, valid, test, human"):
+        simulate_features(simulation(), "dev")
+
+
+def test_nothing_to_extract_from_is_refused() -> None:
+    with pytest.raises(DataError, match="no recordings"):
+        extract([])
+
+
+def test_recordings_of_other_widths_are_padded() -> None:
+    array = load_array("respeaker-usb-4")
+    sound = np.random.default_rng(0).standard_normal((4, 8000)).astype(np.float32)
+    one = Recording("a", "", array, np.array([0, 2]), np.array([[10.0], [20.0]]), sound.copy, 2730, 1365)
+    three = replace(one, name="b", azimuth=np.array([[1.0, 2.0, 3.0], [np.nan, np.nan, np.nan]]))
+    gathered = extract([one, three], silent=True)
+    nan = np.nan
+    np.testing.assert_array_equal(
+        gathered.azimuth, [[10.0, nan, nan], [20.0, nan, nan], [1.0, 2.0, 3.0], [nan, nan, nan]]
+    )
+    assert gathered.frame.tolist() == [0, 2, 0, 2]
+    assert gathered.recording.tolist() == [0, 0, 1, 1]
+    np.testing.assert_array_equal(gathered.X[:2], gathered.X[2:])
+
+
+def test_labels_beyond_the_sound_are_refused_and_none_are_fine() -> None:
+    array = load_array("respeaker-usb-4")
+    short = np.zeros((4, 2729), np.float32)
+    beyond = Recording("r", "", array, np.array([0]), np.array([[10.0]]), short.copy, 2730, 1365)
+    with pytest.raises(DataError, match="'r' has 2729 samples, but frame 0 is labelled"):
+        extract([beyond])
+    none = replace(beyond, frame_ids=np.array([], np.intp), azimuth=np.empty((0, 2)))
+    for parts in (1, 4):
+        empty = extract([none], GccPhat.for_array(array, 2730, BANDS, parts=parts))
+        assert len(empty) == 0
+        assert empty.flat.shape == (0, empty.gcc.n_features)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+@pytest.mark.parametrize("bands", [(0.0, np.inf), ((100.0, 1000.0),), BANDS])
+def test_a_description_says_it_all(bands: Any, parts: int) -> None:
+    array = load_array("respeaker-usb-4")
+    gcc = GccPhat.for_array(array, 1024, bands, max_lag=7, parts=parts)
+    told = json.loads(json.dumps(describe(gcc)))
+    assert told["parts"] == parts
+    assert read_description(told, array) == gcc
+    del told["parts"]  # as it was told before there were windows
+    assert read_description(told, array) == gcc.whole
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("bands", [(0.0, np.inf), (100.0, 8000.0), ((100.0, 1000.0),), BANDS])
+def test_what_is_saved_is_loaded(tmp_path: Path, bands: Any, parts: int) -> None:
+    array = replace(load_array("respeaker-usb-4"), yaw=12.5, name='odd "name"')
+    gcc = GccPhat.for_array(array, array.frame_length, bands, max_lag=7, parts=parts)
+    tiny = replace(SMALL, parts=(replace(SMALL.parts[0], n_recordings=2),), seconds=0.5)
+    made = simulate_features(Simulation(tiny, array, SyntheticVoices()), "train", gcc)
+    made.save(tmp_path / "made.safetensors")
+    again = FeatureSet.load(tmp_path / "made.safetensors")
+    assert_same(again, made)
+    assert again.array == array
+    assert again.gcc == gcc
+    assert again.flat.shape == (len(made), gcc.n_features)
+    assert again.X.shape[1:] == gcc(np.zeros((1, 4, 2730), np.float32)).shape[1:]
+    assert [path.name for path in tmp_path.iterdir()] == ["made.safetensors"]
+
+
+def test_sealed_features_are_opened_in_memory(
+    tmp_path: Path, train: FeatureSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    public = make_identity(tmp_path / "key")
+    train.save(tmp_path / "set.age", [public])
+    assert b"tytoalba" not in (tmp_path / "set.age").read_bytes()
+    with pytest.raises(SealError, match="no key"):
+        FeatureSet.load(tmp_path / "set.age")
+    monkeypatch.setenv("TYTO_IDENTITY", str(tmp_path / "key"))
+    found = FeatureSet.load(tmp_path / "set.age")
+    assert np.array_equal(found.X, train.X)
+    assert found.names == train.names
+    (tmp_path / "set.age").write_bytes((tmp_path / "set.age").read_bytes()[:-1])
+    with pytest.raises(SealError):
+        FeatureSet.load(tmp_path / "set.age")
+
+
+def test_some_of_the_frames(tmp_path: Path, train: FeatureSet) -> None:
+    every_third = train.select(slice(None, None, -3))
+    assert_same(every_third, train.select(np.arange(len(train))[::-3]))
+    np.testing.assert_array_equal(every_third.X, train.X[::-3])
+    every_third.save(tmp_path / "third")
+    assert_same(FeatureSet.load(tmp_path / "third"), every_third)
+    nothing = train.select(np.zeros(len(train), bool))
+    assert len(nothing) == 0
+    nothing.save(tmp_path / "nothing")
+    assert FeatureSet.load(tmp_path / "nothing").flat.shape == (0, 306)
+
+
+def test_sets_that_do_not_fit_together_are_refused(train: FeatureSet) -> None:
+    for field in ("azimuth", "recording", "frame"):
+        with pytest.raises(DataError, match="differ in length"):
+            replace(train, **{field: getattr(train, field)[1:]})
+    with pytest.raises(DataError, match="recording that is not listed"):
+        replace(train, names=train.names[:-1])
+    with pytest.raises(DataError, match="recording that is not listed"):
+        replace(train, recording=train.recording - 1)
+    with pytest.raises(DataError, match=r"\(5, 51\) values a frame, but the recipe gives 306"):
+        replace(train, X=train.X[:, 1:])
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory, train: FeatureSet) -> Path:
+    path = tmp_path_factory.mktemp("features") / "train.safetensors"
+    train.select(slice(0, 4)).save(path)
+    return path
+
+
+def rewritten(saved: Path, to: Path, **changes: Any) -> Path:
+    """A copy of the file with another recipe; None removes a key."""
+    with safe_open(str(saved), framework="numpy") as file:
+        recipe = json.loads(file.metadata()["tytoalba"])
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    for key, value in changes.items():
+        within = recipe["gcc"] if key in recipe["gcc"] else recipe
+        within[key] = value
+        if value is None:
+            del within[key]
+    save_file(tensors, to, {"tytoalba": json.dumps(recipe)})
+    return to
+
+
+def test_files_from_before_there_were_windows_are_read(tmp_path: Path, saved: Path) -> None:
+    old = FeatureSet.load(rewritten(saved, tmp_path / "old", parts=None))
+    assert old.gcc.parts == 1
+    assert_same(old, FeatureSet.load(saved))
+
+
+def test_files_of_others_are_refused(tmp_path: Path, saved: Path) -> None:
+    other = tmp_path / "other.safetensors"
+    with pytest.raises(DataError, match="no such file"):
+        FeatureSet.load(other)
+    save_file({"X": np.zeros(3)}, other)
+    with pytest.raises(DataError, match="holds no features; tyto simulate --features makes some"):
+        FeatureSet.load(other)
+    with pytest.raises(DataError, match="holds no features"):
+        FeatureSet.load(rewritten(saved, other, format="another-format"))
+    with pytest.raises(DataError, match="has version 2; this program reads 1"):
+        FeatureSet.load(rewritten(saved, other, version=2))
+    for content in (b"", b"RIFF....WAVEfmt ", b"PK\x03\x04" * 20, bytes(4096)):
+        other.write_bytes(content)
+        with pytest.raises(DataError, match="damaged or not a feature file"):
+            FeatureSet.load(other)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"array": None},
+        {"gcc": None},
+        {"gcc": []},
+        {"single_band": None},
+        {"array": 5},
+        {"array": "name = 'x'"},
+        {"array": "positions = ["},
+        {"bands": []},
+        {"bands": [[8000, 100]]},
+        {"bands": 3},
+        {"n_samples": "many"},
+        {"n_samples": -1},
+        {"max_lag": 24},
+        {"max_lag": 10**9},
+        {"parts": 0},
+        {"parts": 2},  # as many values are not there
+        {"parts": 10**9},
+        {"parts": "two"},
+        {"names": None},
+        {"names": 7},
+        {"names": []},
+    ],
+)
+def test_a_damaged_recipe_is_refused(tmp_path: Path, saved: Path, changes: dict[str, Any]) -> None:
+    path = rewritten(saved, tmp_path / "damaged", **changes)
+    with pytest.raises(DataError):
+        FeatureSet.load(path)
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "null", "{", '"features"'])
+def test_a_recipe_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    save_file({"X": np.zeros(3)}, tmp_path / "odd", {"tytoalba": text})
+    with pytest.raises(DataError):
+        FeatureSet.load(tmp_path / "odd")
+
+
+def test_missing_tensors_are_refused(tmp_path: Path, saved: Path) -> None:
+    with safe_open(str(saved), framework="numpy") as file:
+        metadata = file.metadata()
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    for missing in tensors:
+        path = tmp_path / f"without_{missing}"
+        save_file({key: value for key, value in tensors.items() if key != missing}, path, metadata)
+        with pytest.raises(DataError, match=missing):
+            FeatureSet.load(path)
+
+
+@given(share=st.floats(0.0, 0.999))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_truncated_files_are_refused(tmp_path: Path, saved: Path, share: float) -> None:
+    whole = saved.read_bytes()
+    cut = tmp_path / "cut"
+    cut.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(DataError, match="damaged or not a feature file"):
+        FeatureSet.load(cut)
+
+
+@given(data=st.data())
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_scratched_files_are_loaded_or_refused(tmp_path: Path, saved: Path, data: st.DataObject) -> None:
+    content = bytearray(saved.read_bytes())
+    header = 8 + int.from_bytes(content[:8], "little")
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, header - 1))] = data.draw(st.integers(0, 255))
+    scratched = tmp_path / "scratched"
+    scratched.write_bytes(bytes(content))
+    try:
+        loaded = FeatureSet.load(scratched)
+    except DataError:
+        return
+    assert len(loaded) == 4
+
+
+def test_a_failed_save_leaves_the_old_file(
+    tmp_path: Path, train: FeatureSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kept.safetensors"
+    train.select(slice(0, 2)).save(path)
+    before = path.read_bytes()
+
+    def full_disk(_tensors: Any, target: Path, *_: Any) -> None:
+        Path(target).write_bytes(b"half of it")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("safetensors.numpy.save_file", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        train.save(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["kept.safetensors"]
+
+
+def test_the_array_travels_with_the_features(saved: Path) -> None:
+    loaded = FeatureSet.load(saved)
+    assert isinstance(loaded.array, MicArray)
+    assert loaded.array == load_array("pepper")
+    assert loaded.gcc.pairs == loaded.array.pairs

@@ -1,0 +1,107 @@
+"""Sound, keys and states for tests of how states are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tytoalba.localizer import store as custody
+from tytoalba.localizer.localizer import Localizer
+from tytoalba.signal.array import MicArray, load_array
+from tytoalba.storage.keys import add_default_recipients, identity_path, make_identity, make_key_folder
+from tytoalba.storage.soundfiles import write_audio
+
+ARRAY = "respeaker-usb-4"
+
+
+def wave(azimuth: float, seconds: float = 1.0, seed: int = 0, array: MicArray | None = None) -> NDArray[Any]:
+    """Noise from a direction and, fainter, from everywhere: (n_mics, n_samples), peak 0.3."""
+    mics = array or load_array(ARRAY)
+    rng, n = np.random.default_rng(seed), round(seconds * mics.sample_rate)
+    hertz = np.fft.rfftfreq(n, 1 / mics.sample_rate)
+    delays = np.exp(-2j * np.pi * hertz * mics.arrival_times(azimuth)[:, None])
+    heard = np.fft.irfft(np.fft.rfft(rng.standard_normal(n)) * delays, n)
+    heard += 0.03 * rng.standard_normal(heard.shape)
+    return np.asarray(0.3 * heard / np.abs(heard).max(), np.float32)
+
+
+def write_wave(path: Path, azimuth: float, seconds: float = 1.0, seed: int = 0) -> Path:
+    write_audio(path, wave(azimuth, seconds, seed), load_array(ARRAY).sample_rate)
+    return path
+
+
+def settle(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Work in a folder with a home of its own, without anybody's keys."""
+    for name in ("TYTO_IDENTITY", "TYTO_SIGNING_KEY", "TYTO_TRUSTED"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "home"))
+    monkeypatch.chdir(folder)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file below a folder, by its path; but for the list of what was met."""
+    return {
+        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file.name != "seen.json"
+    }
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A folder with a home and a key, and states that each learned one lesson, to be merged in no time."""
+
+    folder: Path
+    lessons: tuple[Localizer, ...]
+
+    def add(self, path: Path, number: int) -> None:
+        """Teach a state one of the lessons, as a step of its own."""
+        with custody.changing(path) as step:
+            step.change = step.owl.merge(self.lessons[number])
+
+    def start(self) -> Localizer:
+        """A state that learned nothing, and can learn the lessons."""
+        return Localizer.like(self.lessons[0])
+
+
+def make_kit(folder: Path, n_lessons: int = 3, n_features: int = 40) -> Kit:
+    """The kit, and in its folder k.tyto, which learned the first two lessons; s.age, which did so sealed."""
+    make_key_folder()
+    add_default_recipients([make_identity(identity_path())])
+    start = Localizer.new(ARRAY, n_features=n_features, seed=1)
+    lessons = tuple(Localizer.like(start) for _ in range(n_lessons))
+    for number, lesson in enumerate(lessons):
+        lesson.teach(wave(40.0 * number + 15, 0.4, number), 40.0 * number + 15)
+    kit = Kit(folder, lessons)
+    for path in (folder / "k.tyto", folder / "s.age"):
+        custody.create(path, start, sealed=path.suffix == ".age")
+        kit.add(path, 0)
+        kit.add(path, 1)
+    return kit
+
+
+def ledger_says(path: Path) -> tuple[list[str], str]:
+    """What was done to a state, step by step, and whether that is true."""
+    told, verdict = custody.steps(path, custody.read(path))
+    return [step["what"] for step in told], verdict
+
+
+def in_child(do: Callable[[], None]) -> int:
+    """Fork a process that does something and ends; returns its id. It says nothing and runs no clean-up."""
+    process = os.fork()
+    if process:
+        return process
+    code = 1
+    with suppress(BaseException):
+        do()
+        code = 0
+    os._exit(code)

@@ -1,0 +1,606 @@
+"""The localizer: it finds, learns, forgets and merges, and every error leaves it as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers.localizers import ARRAY, closed, opened, plane_wave, prior
+from tytoalba import Localizer
+from tytoalba.bench.plots import plot_evidence
+from tytoalba.data.recording import Recording
+from tytoalba.errors import FileError, TytoError
+from tytoalba.learning.prior.decisions import Opinion, count_sources
+from tytoalba.learning.tyto import Lesson
+from tytoalba.localizer.localizer import SOURCE
+from tytoalba.localizer.locate import Located
+from tytoalba.localizer.state import DEFAULTS
+from tytoalba.signal.angles import distance, encode, refine
+from tytoalba.signal.array import load_array
+
+LENGTH = ARRAY.frame_length
+A, B, C = (plane_wave(ARRAY, azimuth, 0.35, seed) for seed, azimuth in enumerate((40.0, 130.0, 250.0)))
+"""Short sounds from three directions: three frames each."""
+
+
+def new(n_features: int = 30, array: Any = ARRAY, **options: Any) -> Localizer:
+    return Localizer.new(array, **{"n_features": n_features, "seed": 0, "prior": prior(), **options})
+
+
+@pytest.mark.parametrize("who", ["x" * 201, "two\nlines", "\x1b[2J"])
+def test_a_name_is_one_printable_line(who: str) -> None:
+    owl = new()
+    before = owl.to_bytes()
+    with pytest.raises(TytoError, match="a name is one line"):
+        owl.teach(A, 40.0, who=who, keep=True)
+    assert owl.to_bytes() == before
+
+
+@pytest.fixture(scope="module")
+def taught_bytes() -> bytes:
+    """Taught A at its place, B kept as ann's, C kept as bob's and later."""
+    owl = new()
+    owl.teach(A, 40.0)
+    owl.teach(B, 130.0, who="ann", keep=True, when=1000)
+    owl.teach(C, 250.0, who="bob", keep=True, when=2000)
+    return owl.to_bytes()
+
+
+@pytest.fixture
+def owl(taught_bytes: bytes) -> Localizer:
+    return Localizer.from_bytes(taught_bytes)
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Localizer:
+    """One that nobody teaches."""
+    return new()
+
+
+# ---- locating
+
+
+@pytest.mark.parametrize("name", ["pepper", "respeaker-usb-4", "respeaker-6mic"])
+def test_plane_waves_are_found_all_around(name: str) -> None:
+    owl = Localizer.new(name, n_features=30, seed=0)
+    for azimuth in range(4, 360, 51):
+        found = owl.locate(plane_wave(owl.array, azimuth, 0.26))
+        assert [f.n_sources for f in found] == [1, 1]
+        assert max(distance(f.azimuth[0], azimuth) for f in found) < 3, azimuth
+        assert min(f.confidence[0] for f in found) > 0.5
+
+
+def test_times_are_the_middles_of_frames(fresh: Localizer) -> None:
+    found = fresh.locate(plane_wave(ARRAY, 10.0, 0.6))
+    assert [f.time for f in found] == [(k * (LENGTH // 2) + LENGTH / 2) / 16000 for k in range(len(found))]
+    assert len(found) == (9600 - LENGTH) // (LENGTH // 2) + 1
+
+
+@pytest.mark.parametrize("places", [(0.0, 180.0), (60.0,)])
+def test_one_two_or_as_many_as_there_are(fresh: Localizer, places: tuple[float, ...]) -> None:
+    sound = plane_wave(ARRAY, places, 0.5)
+    assert {f.n_sources for f in fresh.locate(sound, n_sources=1)} == {1}
+    both = fresh.locate(sound, n_sources=2)
+    assert {f.n_sources for f in both} == {2}
+    counted = fresh.locate(sound, n_sources="auto", context=2)
+    assert {f.n_sources for f in counted} == {len(places)}
+    for f in [*(both if len(places) == 2 else ()), *counted]:
+        assert len(f.confidence) == f.n_sources
+        for place in places:
+            assert min(distance(a, place) for a in f.azimuth) < 6
+
+
+def test_what_srp_phat_says_is_added_where_the_prior_wants_it() -> None:
+    blends = prior().constants["blends"]
+    heavy = {n: blend | {"weight": 100.0, "margin": 1.0} for n, blend in blends.items()}
+    owl = new(prior=replace(prior(), constants=prior().constants | {"blends": heavy}))
+    maps, srp = encode([[50.0]]), 0.1 * encode([[222.0]])  # the louder one after it was weighed
+    for n_sources in (1, 2):
+        found = owl._opinion(maps, srp, n_sources)
+        assert np.nanmin(distance(found.azimuth, 222.0)) < 1, n_sources
+    counted = count_sources(maps, owl.model.prior.counting(), max_sources=2, threshold=SOURCE)
+    np.testing.assert_array_equal(owl._opinion(maps, srp, "auto").azimuth, counted.azimuth)
+
+
+def test_silence_has_no_direction(fresh: Localizer) -> None:
+    sound = plane_wave(ARRAY, 80.0, 1.0)
+    sound[:, 3 * LENGTH :] *= 1e-5
+    for context in (0, 3):
+        found = fresh.locate(sound, context=context)
+        assert {f.n_sources for f in found[:5]} == {1}
+        assert {f.n_sources for f in found[6:]} == {0}
+        assert all(distance(f.azimuth[0], 80.0) < 3 for f in found[:5])
+    assert [f.azimuth for f in fresh.locate(sound, silence_db=0.0)] == [()] * len(found)
+    assert {f.n_sources for f in fresh.locate(np.zeros_like(sound), n_sources="auto")} == {0}
+
+
+@pytest.mark.parametrize("n_sources", [1, 2, "auto"])
+def test_what_is_not_sure_enough_is_left_out(fresh: Localizer, n_sources: Any) -> None:
+    clear, faint = (plane_wave(ARRAY, (60.0, 200.0), noise=noise) for noise in (0.02, 3.0))
+    sound = np.concatenate([clear, faint], axis=1)
+    everything = fresh.locate(sound, n_sources=n_sources)
+    sure = [c for f in everything for c in f.confidence]
+    assert max(sure) - min(sure) > 0.1
+    for least in (0.0, (min(sure) + max(sure)) / 2, 1.0):
+        kept = fresh.locate(sound, n_sources=n_sources, at_least=least)
+        for all_of_it, left in zip(everything, kept, strict=True):
+            told = zip(all_of_it.azimuth, all_of_it.confidence, strict=True)
+            expected = [(a, c) for a, c in told if c >= least]
+            assert list(zip(left.azimuth, left.confidence, strict=True)) == expected
+            assert left.time == all_of_it.time
+
+
+@pytest.mark.parametrize("yaw", [0.0, 77.0])
+@pytest.mark.parametrize("name", ["respeaker-usb-4", "linear-4"])
+def test_what_was_never_taught_can_be_left_out(name: str, yaw: float) -> None:
+    mics = load_array(name).rotated(yaw)
+    owl = Localizer.new(mics, n_features=20, seed=0)
+    here, far = yaw + 40.0, yaw - 30.0
+    sound, elsewhere = plane_wave(mics, here), plane_wave(mics, far)
+    assert {f.n_sources for f in owl.locate(sound, taught_only=True)} == {0}  # nothing was
+    image = 180.0 - 40.0 + yaw if mics.mirror_axis is not None else here
+    owl.teach(plane_wave(mics, here, seed=1), image)  # a line hears the same from there
+    for n_sources in (1, "auto"):
+        found = owl.locate(sound, n_sources=n_sources, taught_only=True)
+        assert {f.n_sources for f in found} == {1}
+        assert max(float(distance(f.azimuth[0], here)) for f in found) < 6
+        assert {f.n_sources for f in owl.locate(elsewhere, n_sources=n_sources, taught_only=True)} == {0}
+    assert {f.n_sources for f in owl.locate(elsewhere)} == {1}
+
+
+def test_taught_means_within_ten_degrees(fresh: Localizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = np.array([[100.0], [110.0], [110.6], [89.4], [90.0]])
+    monkeypatch.setattr(Localizer, "evidence", property(lambda _: np.eye(360, dtype=np.int64)[100]))
+    told = iter(answers)
+    monkeypatch.setattr(Localizer, "_opinion", lambda *_: Opinion(next(told)[None], np.array([[0.5]])))
+    found = fresh.locate(plane_wave(ARRAY, 0.0, 0.53), taught_only=True)
+    assert [f.n_sources for f in found[:5]] == [1, 1, 0, 0, 1]
+
+
+@given(st.lists(st.integers(0, 9000), max_size=6), st.sampled_from([1, 2, "auto"]), st.integers(0, 2))
+@settings(max_examples=8, deadline=None)
+def test_any_blocks_are_located_as_the_whole(
+    fresh: Localizer, cuts: list[int], n_sources: Any, context: int
+) -> None:
+    sound = plane_wave(ARRAY, (0.0, 180.0), 0.56)
+    whole = fresh.locate(sound, n_sources=n_sources, context=context)
+    blocks = np.split(sound, sorted(cuts), axis=1)
+    assert list(fresh.stream(iter(blocks), n_sources=n_sources, context=context)) == whole
+
+
+def test_context_is_the_average_over_neighbours(fresh: Localizer) -> None:
+    sound = plane_wave(ARRAY, 300.0, 0.9, noise=3.0)
+    ear, model = fresh._ear, fresh.model
+    ((X, loud),) = ear.batches([sound], -60.0)
+    assert loud.all()
+    maps, fallback = model.scores(X), prior().maps(X)
+    near = [np.abs(np.arange(len(X)) - t) <= 2 for t in range(len(X))]
+    averaged = [(maps[n].mean(axis=0), fallback[n].mean(axis=0)) for n in near]
+    expected = [prior().blend(1)(m[None], f[None], 1) for m, f in averaged]
+    found = fresh.locate(sound, context=2)
+    for f, opinion, (m, _) in zip(found, expected, averaged, strict=True):
+        assert distance(f.azimuth[0], refine(m[None], opinion.azimuth)[0, 0]) < 0.02  # between the degrees
+        assert f.confidence[0] == pytest.approx(opinion.probability[0, 0], abs=1e-4)
+    assert found != fresh.locate(sound)
+    assert fresh.locate(sound, context=100) == fresh.locate(sound, context=len(X) - 1)
+
+
+def test_a_direction_is_never_360(fresh: Localizer) -> None:
+    """The top of the parabola can lie just below it, and is rounded."""
+    maps = np.zeros(360, np.float32)
+    maps[[359, 0, 1]] = 0.9001, 1.0, 0.9
+    told = fresh._located(0.0, maps, np.array([[0.0]]), np.array([0.9]))
+    assert told.azimuth == (0.0,)
+    maps[[9, 10, 11]] = 1.5, 2.0, 1.4
+    assert fresh._located(0.0, maps, np.array([[10.0]]), np.array([0.9])).azimuth == (9.95,)
+    assert Located(0.0, (), ()).n_sources == 0
+
+
+# ---- learning
+
+
+def test_teaching_moves_answers_where_the_device_is_wrong() -> None:
+    """Built in 40 degrees askew, and nobody told: taught there, it is right there, and wrong elsewhere."""
+    askew = ARRAY.rotated(40.0)
+    owl = new(200, prior_frames=1.0)
+    sound = plane_wave(askew, 100.0, 3.0, seed=3)
+    before = owl.locate(sound[:, :8000], context=2)
+    assert all(distance(f.azimuth[0], 60.0) < 3 for f in before)
+    owl.teach(sound, 100.0)
+    test = plane_wave(askew, 100.0, 0.5, seed=4)
+    assert all(distance(f.azimuth[0], 100.0) < 5 for f in owl.locate(test, context=2))
+    elsewhere = plane_wave(askew, 270.0, 0.5, seed=5)
+    assert all(distance(f.azimuth[0], 230.0) < 5 for f in owl.locate(elsewhere, context=2))
+
+
+def test_how_it_is_mounted_turns_what_is_taught_and_answered() -> None:
+    """What an array mounted at 30 degrees learns at 90 is what it would learn at 60 unturned."""
+    turned, plain = ARRAY.rotated(30.0), new()
+    owl = new(array=turned)
+    sound = plane_wave(turned, 90.0, 0.35)
+    owl.teach(sound, 90.0)
+    plain.teach(sound, 60.0)
+    assert np.array_equal(owl.state.learner.memory()["Q"], plain.state.learner.memory()["Q"])
+    assert np.flatnonzero(owl.evidence).tolist() == [90]
+    assert np.flatnonzero(plain.evidence).tolist() == [60]
+    for turned_one, plain_one in zip(owl.locate(sound), plain.locate(sound), strict=True):
+        assert distance(turned_one.azimuth[0], plain_one.azimuth[0] + 30) < 0.011
+        assert distance(turned_one.azimuth[0], 90.0) < 3
+    kept = new(array=turned)
+    kept.teach(sound, 90.0, keep=True)
+    assert kept.forget(azimuth=90.0).n_frames == 3
+    with pytest.raises(TytoError, match="differ in their array or how it is mounted"):
+        plain.merge(owl)
+    askew = new(array=ARRAY.rotated(12.5))
+    assert distance(askew.locate(plane_wave(askew.array, 5.0, 0.3))[0].azimuth[0], 5.0) < 3
+
+
+def test_two_at_once_are_taught_as_two() -> None:
+    owl = new()
+    change = owl.teach(plane_wave(ARRAY, (40.0, 170.0), 0.35), (40.0, 170.0))
+    assert change.n_frames == owl.n_frames == 3
+    assert np.flatnonzero(owl.evidence).tolist() == [40, 170]
+    assert Localizer(owl.model).n_frames == 3
+
+
+def labelled(sound: Any, azimuth: float, n: int = 3) -> Recording:
+    return Recording(
+        "r", "s", ARRAY, np.arange(n), np.full((n, 1), azimuth), lambda: sound, LENGTH, LENGTH // 2
+    )
+
+
+def test_recordings_are_learned_as_one_by_one() -> None:
+    recordings = [labelled(A, 40.0), labelled(B, 130.0), labelled(C, np.nan)]
+    one_by_one, together, backwards, told = new(), new(), new(), list[int]()
+    for sound, azimuth in ((A, 40.0), (B, 130.0)):
+        one_by_one.teach(sound, azimuth)
+    change = together.learn(recordings, told.append)
+    assert change.n_frames == together.n_frames == 6
+    assert told == [1, 2, 3]
+    assert set(change.lessons) == set(one_by_one.state.lessons)
+    backwards.learn(recordings[::-1])
+    assert one_by_one.to_bytes() == together.to_bytes() == backwards.to_bytes()
+    assert together.forget_recordings(recordings).n_frames == 6
+    assert together.to_bytes() == new().to_bytes()
+
+
+# ---- forgetting
+
+
+def without(*kept: str) -> bytes:
+    """Bytes of the taught one, as if some lessons had never been."""
+    owl = new()
+    if "A" not in kept:
+        owl.teach(A, 40.0)
+    if "B" not in kept:
+        owl.teach(B, 130.0, who="ann", keep=True, when=1000)
+    if "C" not in kept:
+        owl.teach(C, 250.0, who="bob", keep=True, when=2000)
+    return owl.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("what", "gone"),
+    [
+        ({"audio": A, "azimuth": 40.0}, "A"),
+        ({"audio": A.astype(np.float64), "azimuth": 400.0}, "A"),
+        ({"audio": B, "azimuth": 130.0}, "B"),
+        ({"who": "ann"}, "B"),
+        ({"azimuth": 250.4}, "C"),
+        ({"azimuth": -110.0}, "C"),
+        ({"since": 1500}, "C"),
+        ({"since": 2000, "who": "bob", "azimuth": [250.0]}, "C"),
+        ({"since": 1000}, "BC"),
+    ],
+)
+def test_forgotten_is_as_never_taught(owl: Localizer, what: dict[str, Any], gone: str) -> None:
+    change = owl.forget(**what)
+    assert (change.n_frames, len(change.lessons)) == (3 * len(gone), len(gone))
+    assert owl.to_bytes() == without(*gone)
+
+
+@pytest.mark.parametrize("n_features", [1, 30])
+def test_what_was_kept_as_sums_is_forgotten_as_well(n_features: int) -> None:
+    owl, sound = new(n_features), plane_wave(ARRAY, 77.0, 0.6)
+    never = owl.to_bytes()
+    owl.teach(sound, 77.0, who="ann", keep=True)
+    (kept,) = owl.state.kept.values()
+    assert isinstance(kept.part, Lesson) == (n_features == 30)
+    again = Localizer.from_bytes(owl.to_bytes())
+    for one in (owl, again):
+        one.forget(who="ann")
+        assert one.to_bytes() == never
+
+
+def test_what_was_forgotten_does_not_answer(owl: Localizer) -> None:
+    test = plane_wave(ARRAY, 130.0, 0.35, seed=9)
+    before = owl.model.scores(owl._ear.lesson(test))
+    owl.forget(who="ann")
+    never = Localizer.from_bytes(without("B"))
+    assert not np.array_equal(owl.model.scores(owl._ear.lesson(test)), before)
+    assert owl.locate(test) == never.locate(test)
+
+
+def test_merged_and_forgotten(owl: Localizer) -> None:
+    mine, theirs = Localizer.like(owl), Localizer.like(owl)
+    mine.teach(A, 40.0)
+    theirs.teach(C, 250.0, who="bob", keep=True, when=2000)
+    theirs.teach(B, 130.0, who="ann", keep=True, when=1000)
+    only_mine = mine.to_bytes()
+    change = mine.merge(theirs)
+    assert change.n_frames == theirs.n_frames == 6
+    assert mine.to_bytes() == owl.to_bytes()
+    mine.forget(since=0)
+    assert mine.to_bytes() == only_mine
+
+
+# ---- errors leave it as it was
+
+LIKE: dict[str, Callable[[], Localizer]] = {
+    "same": lambda: Localizer.from_bytes(without("A", "C")),
+    "seed": lambda: new(seed=1),
+    "options": lambda: new(alpha=0.1),
+    "array": lambda: new(array=ARRAY.rotated(5.0)),
+    "prior": lambda: new(prior=prior(39)),
+    "model": lambda: Localizer(new().model),
+}
+
+
+@pytest.mark.parametrize(
+    ("attempt", "complaint"),
+    [
+        (lambda o: o.teach(A[:3], 40.0), "samples must be"),
+        (lambda o: o.teach(A * np.nan, 40.0), "NaN"),
+        (lambda o: o.teach(np.zeros_like(A), 40.0), "nothing to learn from"),
+        (lambda o: o.teach(A[:, :100], 40.0), "too short"),
+        (lambda o: o.teach(A, 40.0), "taught already"),
+        (lambda o: o.teach(B, 130.0), "taught already"),
+        (lambda o: o.teach(A, float("nan")), "azimuth must be degrees"),
+        (lambda o: o.teach(A, "left"), "azimuth must be degrees"),
+        (lambda o: o.teach(A, (1.0, 2.0, 3.0)), "one or two sources"),
+        (lambda o: o.teach(A, 41.0, who="ann"), "a name is written down only with what is kept"),
+        (lambda o: o.teach(Path("nowhere.wav"), 40.0), "nowhere.wav"),
+        (lambda o: o.learn([labelled(B, 10.0), labelled(A, 40.0)]), "taught already"),
+        (lambda o: o.learn([labelled(B, 10.0), labelled(A, 41.0, n=30)]), "cut short"),
+        (lambda o: o.learn([labelled(B, 10.0), labelled(B, 10.0)]), "taught already"),
+        (lambda o: o.learn([labelled(B, np.nan)]), "nothing to learn: no frame has a source"),
+        (lambda o: o.learn([]), "nothing to learn"),
+        (lambda o: o.forget(A, 41.0), "not taught here, or not at this direction"),
+        (lambda o: o.forget(plane_wave(ARRAY, 1.0, 0.35), 40.0), "not taught here"),
+        (lambda o: o.forget(A[:, :-2000], 40.0), "another piece of it"),
+        (lambda o: o.forget(A), "say at which azimuth"),
+        (lambda o: o.forget(A, 40.0, who="ann"), "nothing else"),
+        (lambda o: o.forget(A, 40.0, since=3), "nothing else"),
+        (lambda o: o.forget(), "say what to forget"),
+        (lambda o: o.forget(who="eve"), "none of the 2 lessons that were kept is meant"),
+        (lambda o: o.forget(who="ann", since=1500), "none of the 2 lessons"),
+        (lambda o: o.forget(azimuth=40.0), "3 frames were taught there without keeping.*with its recording"),
+        (lambda o: o.forget(azimuth=131.0), "; 0 frames"),
+        (lambda o: o.forget(azimuth=float("nan")), "azimuth must be degrees"),
+        (lambda o: o.forget(azimuth="left"), "azimuth must be degrees"),
+        (lambda o: o.forget_recordings([labelled(A, 40.0), labelled(B, 131.0)]), "not taught here"),
+        (lambda o: o.merge(LIKE["same"]()), "1 lessons are in both"),
+        (lambda o: o.merge(o), "3 lessons are in both"),
+        (lambda o: o.merge(LIKE["seed"]()), "differ in their options or seed"),
+        (lambda o: o.merge(LIKE["options"]()), "differ in their options or seed"),
+        (lambda o: o.merge(LIKE["array"]()), "differ in their array or how it is mounted"),
+        (lambda o: o.merge(LIKE["prior"]()), "differ in their prior"),
+        (lambda o: o.merge(LIKE["model"]()), "this is a model"),
+        (lambda o: o.locate(A, n_sources=3), "n_sources must be 1, 2 or 'auto', got 3"),
+        (lambda o: o.locate(A, n_sources="two"), "n_sources must be"),
+        (lambda o: o.locate(A, context=-1), "context must be 0 or more"),
+        (lambda o: o.locate(A, at_least=1.01), "at_least must be a chance from 0 to 1, got 1.01"),
+        (lambda o: o.locate(A, at_least=-0.1), "at_least must be a chance"),
+        (lambda o: o.locate(A, at_least=float("nan")), "at_least must be a chance"),
+        (lambda o: Localizer(o.model).locate(A, taught_only=True), "ask the state that it was made from"),
+        (lambda o: o.locate(A[:, :100]), "too short"),
+        (lambda o: list(o.stream([A[:3]])), "got 3 channels"),
+    ],
+)
+def test_refused_and_unchanged(owl: Localizer, attempt: Callable[[Localizer], Any], complaint: str) -> None:
+    before = owl.to_bytes()
+    with pytest.raises(TytoError, match=complaint):
+        attempt(owl)
+    assert owl.to_bytes() == before
+    assert owl.n_frames == 9
+
+
+@pytest.mark.parametrize("n_sources", [1, 2, "auto"])
+def test_a_line_of_microphones_answers_on_the_side_that_it_faces(n_sources: Any) -> None:
+    line = load_array("linear-4").rotated(40.0)
+    found = list(Localizer.new(line, n_features=20).locate(plane_wave(line, 160.0, 0.5), n_sources=n_sources))
+    assert found
+    for frame in found:
+        assert distance(frame.azimuth[0], 100.0) <= 5  # the image of 160 at the line from 130 to 310
+        assert max(distance(azimuth, 40.0) for azimuth in frame.azimuth) <= 90
+
+
+def test_what_cannot_be_made_is_refused() -> None:
+    with pytest.raises(TytoError, match=r"mine has no prior to start from; `tyto prior mine`"):
+        Localizer.new(replace(ARRAY, name="mine", sample_rate=44100))
+    with pytest.raises(TytoError, match="no array called 'ear'"):
+        Localizer.new("ear")
+    with pytest.raises(TytoError, match="no option called 'feathers'"):
+        new(feathers=3)
+    with pytest.raises(TytoError, match="n_features must be from 1 to 50000"):
+        new(10**9)
+    with pytest.raises(TytoError, match="whose microphones are not pepper's"):
+        new(array=load_array("pepper"))
+
+
+def test_seeds_are_secret_unless_they_are_told() -> None:
+    a, b = (Localizer.new(ARRAY, n_features=2, prior=prior()) for _ in "ab")
+    assert a.state.options["seed"] != b.state.options["seed"]
+    assert a.state.options == DEFAULTS | {"n_features": 2, "seed": a.state.options["seed"]}
+    assert Localizer.like(a).to_bytes() == a.to_bytes()
+
+
+# ---- models
+
+
+def test_a_model_answers_as_its_state_and_cannot_learn(owl: Localizer) -> None:
+    model = Localizer.from_bytes(owl.model.to_bytes())
+    assert (owl.can_learn, model.can_learn) == (True, False)
+    sound = plane_wave(ARRAY, (130.0, 300.0), 0.5)
+    for n_sources in (1, 2, "auto"):
+        assert model.locate(sound, n_sources=n_sources, context=1) == owl.locate(
+            sound, n_sources=n_sources, context=1
+        )
+    before = model.to_bytes()
+    attempts: list[Callable[[], Any]] = [
+        lambda: model.teach(A, 40.0),
+        lambda: model.learn([labelled(A, 40.0)]),
+        lambda: model.forget(who="ann"),
+        lambda: model.forget(B, 130.0),
+        lambda: model.forget_recordings([labelled(A, 40.0)]),
+        lambda: model.merge(owl),
+        lambda: Localizer.like(model),
+        lambda: model.owned_by("me"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(TytoError, match="this is a model: it locates and cannot learn"):
+            attempt()
+    assert model.to_bytes() == before == owl.model.to_bytes()
+    assert (model.n_frames, model.owner) == (9, "")
+    assert not model.evidence.any()
+    assert model.array == ARRAY
+    assert {name for name, *_ in model.inventory() if "." not in name} == {"W", "weight"}
+
+
+def test_owners_are_written_down(owl: Localizer, tmp_path: Path) -> None:
+    mine = owl.owned_by("f" * 64)
+    assert (owl.owner, mine.owner) == ("", "f" * 64)
+    assert Localizer.from_bytes(mine.to_bytes()).owner == "f" * 64
+    mine.forget(who="ann")
+    assert mine.owner == "f" * 64
+    assert owl.n_frames == 9
+    with pytest.raises(TytoError, match=r"stands in a ledger.*custody\.changing"):
+        mine.save(tmp_path / "mine")
+    mine.owned_by("").save(tmp_path / "mine")
+    assert Localizer.load(tmp_path / "mine").owner == ""
+
+
+def test_what_was_taught_can_be_seen(owl: Localizer) -> None:
+    counts = owl.evidence
+    assert {k: int(counts[k]) for k in np.flatnonzero(counts)} == {40: 3, 130: 3, 250: 3}
+    pytest.importorskip("matplotlib")
+    figure = plot_evidence(counts, "taught")
+    (axes,) = figure.axes
+    bars: Any = axes.patches
+    assert len(bars) == 72
+    heights = np.array([bar.get_height() for bar in bars])
+    assert np.flatnonzero(heights).tolist() == [8, 26, 50]
+    # the sector of 40 holds the directions 40 to 44: its middle is 42
+    assert np.rad2deg(bars[8].get_x() + bars[8].get_width() / 2) == pytest.approx(42.0)
+    assert axes.get_title() == "taught"
+
+
+# ---- files
+
+
+def test_saved_and_loaded_it_goes_on_the_same(owl: Localizer, tmp_path: Path) -> None:
+    path = tmp_path / "owl.state"
+    owl.save(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    again = Localizer.load(path)
+    assert again.to_bytes() == owl.to_bytes() == path.read_bytes()
+    more = plane_wave(ARRAY, 10.0, 0.35, seed=8)
+    for one in (owl, again):
+        one.teach(more, 10.0)
+        one.forget(A, 40.0)
+    assert again.to_bytes() == owl.to_bytes()
+    assert again.locate(B) == owl.locate(B)
+    Localizer(owl.model).save(tmp_path / "owl.model")
+    assert Localizer.load(tmp_path / "owl.model").locate(B) == owl.locate(B)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["owl.model", "owl.state"]
+    with pytest.raises(TytoError, match="folder"):
+        owl.save(tmp_path / "nowhere" / "owl.state")
+
+
+class Trap:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_foreign_files_are_refused_and_never_run(tmp_path: Path, taught_bytes: bytes) -> None:
+    sprung = tmp_path / "sprung"
+    pickle.loads(pickle.dumps(Trap(sprung)))
+    assert sprung.exists()  # the trap works
+    sprung.unlink()
+    with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
+        archive.writestr("model", taught_bytes)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        (tmp_path / f"pickle{protocol}").write_bytes(pickle.dumps(Trap(sprung), protocol))
+    (tmp_path / "empty").touch()
+    (tmp_path / "json").write_text(json.dumps({"format": "tytoalba-state"}))
+    np.savez(tmp_path / "arrays.npz", G=np.eye(3))
+    (tmp_path / "lengthy").write_bytes((2**63).to_bytes(8, "little") + taught_bytes[8:])
+    (tmp_path / "double").write_bytes(taught_bytes * 2)
+    told, arrays = opened(taught_bytes)
+    (tmp_path / "other").write_bytes(closed(told | {"format": "tytoalba-ledger"}, arrays))
+    prior().save(tmp_path / "prior")
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == 14
+    for path in [*files, Path("/dev/null")]:
+        with pytest.raises(FileError, match=f"^{path} (is neither a state nor a model|is damaged)"):
+            Localizer.load(path)
+    with pytest.raises(FileError, match="but ledger; `tyto new` makes one"):
+        Localizer.load(tmp_path / "other")
+    for path, complaint in ((tmp_path, "is a folder"), (tmp_path / "nowhere", "no such file")):
+        with pytest.raises(TytoError, match=complaint):
+            Localizer.load(path)
+    assert not sprung.exists()
+
+
+def test_a_file_that_lacks_a_calibration_says_so() -> None:
+    bare = replace(prior(), constants={})
+    owl = new(prior=bare)
+    again = Localizer.from_bytes(owl.to_bytes())
+    with pytest.raises(TytoError, match="was not calibrated"):
+        again.locate(A)
+
+
+def test_it_works_without_torch_and_without_the_extra_for_privacy(tmp_path: Path) -> None:
+    code = """
+import sys
+for name in ("torch", "pyrage", "cryptography", "matplotlib", "sklearn", "h5py", "pyroomacoustics"):
+    sys.modules[name] = None
+import numpy as np
+from tytoalba import Localizer
+from tytoalba.localizer.store import has_extra
+owl = Localizer.new("respeaker-usb-4", n_features=20, seed=0)
+never = owl.to_bytes()
+noise = np.random.default_rng(0).standard_normal((4, 6000)) * 0.1
+owl.teach(noise, 90.0, who="ann", keep=True)
+path = sys.argv[1] + "/owl"
+owl.save(path)
+owl = Localizer.load(path)
+print(len(owl.locate(noise, n_sources="auto")), owl.n_frames, has_extra())
+Localizer(owl.model).save(path + ".model")
+print(Localizer.load(path + ".model").locate(noise) == owl.locate(noise))
+owl.forget(who="ann")
+print(owl.to_bytes() == never)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=alone)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["3", "3", "False", "True", "True"]

@@ -1,0 +1,123 @@
+"""The audit of a state: what is listed is all, attacks find what was taught and not what was forgotten."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.helpers.commands import Tyto
+from tytoalba.bench import data as benchdata
+from tytoalba.bench.data import CLEAN, BenchData, Frames
+from tytoalba.data.features import FeatureSet
+from tytoalba.data.simulation.scenes import Scenes
+from tytoalba.data.simulation.voice import SyntheticVoices
+from tytoalba.learning.methods.contract import toy_features, toy_task
+from tytoalba.learning.phases import Phase
+from tytoalba.learning.prior import make as schooling
+from tytoalba.localizer.localizer import Localizer
+from tytoalba.privacy import audit as auditing
+from tytoalba.privacy.audit import attack, audit, halves
+from tytoalba.signal.array import load_array
+
+ARRAY = load_array("respeaker-usb-4")
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scenes of 1.6 s."""
+    monkeypatch.setattr(schooling, "Scenes", partial(Scenes, seconds=1.6))
+
+
+@pytest.fixture(scope="module")
+def scenes() -> FeatureSet:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schooling, "Scenes", partial(Scenes, seconds=1.6))
+        scenes = schooling.scenes_of(ARRAY, [SyntheticVoices()], families=("hybrid", "anechoic"), seed=5)
+        return schooling.simulate(scenes, 18)
+
+
+def fresh(n_features: int = 120) -> Localizer:
+    return Localizer.new(ARRAY, n_features=n_features, seed=0)
+
+
+def test_halves_are_of_the_same_scenes_and_do_not_overlap(scenes: FeatureSet) -> None:
+    taught, other, own = halves(scenes)
+    assert set(taught.recording) & set(other.recording)
+    assert not set(own.recording) & (set(taught.recording) | set(other.recording))
+    for recording in set(taught.recording) & set(other.recording):
+        a, b = (part.frame[part.recording == recording] for part in (taught, other))
+        assert a.max() + 1 < b.min() or b.max() + 1 < a.min()  # neighbours share half of their samples
+
+
+def test_attacks_find_what_was_taught_and_not_what_was_forgotten(scenes: FeatureSet) -> None:
+    owl = fresh()
+    rest = scenes.select(scenes.recording % 2 == 0)
+    owl.state.teach(Phase(rest.flat[:60], rest.azimuth[:60], np.arange(1)))
+    before = owl.to_bytes()
+    found = attack(owl.state, *halves(scenes))
+    assert owl.to_bytes() == before
+    assert found["same_bytes_after_forgetting"]
+    taught = found["taught"]["state_by_leverage"]["auc"]
+    assert taught > 0.75
+    assert found["forgotten"]["state_by_leverage"]["auc"] < taught - 0.15
+    assert found["two_states"]["found"]
+    assert found["two_states"]["share_of_the_frame"] == pytest.approx(1.0, abs=1e-6)
+    json.dumps(found, allow_nan=False)
+
+
+def test_an_empty_state_and_a_model(scenes: FeatureSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auditing, "simulate", lambda *_, **__: scenes)
+    owl = fresh(40)
+    told = audit(owl)
+    assert told["places"] is None
+    assert told["forgotten"] is None  # there are no sums to attack
+    listed = {row["name"]: row["bytes"] for row in told["stored"]}
+    assert {"G", "Q", "y2", "n", "counts"} <= listed.keys()
+    assert sum(listed.values()) < len(owl.to_bytes())
+    model = Localizer(owl.model)
+    told = audit(model)
+    assert "taught" not in told
+    assert {row["name"].split(".")[0] for row in told["stored"]} == {"W", "weight", "prior"}
+
+
+def test_where_people_stood_is_seen_in_both_kinds_of_file(scenes: FeatureSet) -> None:
+    owl = fresh(40)
+    owl.state.teach(Phase(scenes.flat[:30], np.full((30, 1), 77.0), np.arange(1)))
+    places = auditing._places(owl)
+    assert places is not None
+    assert places["auc"] > 0.99
+    of_model = auditing._places(Localizer(owl.model))
+    assert of_model == {"from": "weight of the prior", "directions": 11}
+    assert any("fewer than 20 for each" in reason for reason in owl.state.against_release())
+
+
+def test_the_command_refuses_too_few_scenes(tyto: Tyto, tmp_path: Path) -> None:
+    assert "at least 6" in tyto("audit", tmp_path / "x", "--scenes", "5").error
+
+
+def test_the_table_of_methods(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = toy_task()
+
+    def frames(n: int, seed: int) -> Frames:
+        rng = np.random.default_rng(seed)
+        azimuth = rng.uniform(0, 180, (n, 1))
+        place = np.stack([np.arange(n) // 10, np.arange(n) % 10], axis=1)
+        return Frames(toy_features(task, azimuth, rng), azimuth, place)
+
+    def load(*_: Any, **__: Any) -> BenchData:
+        return BenchData("toy", frames(120, 0), frames(60, 1), {(CLEAN, "test"): frames(20, 2)}, None, None)
+
+    monkeypatch.setattr(benchdata, "load_benchdata", load)
+    ran = tyto("audit", "--methods", "joint,icarl", "--results", tmp_path / "rows.json")
+    assert ran.code == 0, ran.err
+    rows = {row["method"]: row for row in json.loads((tmp_path / "rows.json").read_text())["rows"]}
+    assert rows["joint"]["frames_kept"] == rows["joint"]["frames_learned"] == 60
+    assert 0 < rows["icarl"]["frames_kept"] <= 60
+    assert rows["joint"]["memory"]["auc"] == 1.0
+    assert rows["joint"]["keeps"] == "everything"
+    assert "━" in ran.out  # the table

@@ -1,0 +1,160 @@
+"""MUSIC: against a slow evaluation, on plane waves, on two sources, on silence."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tytoalba.errors import AudioError
+from tytoalba.signal.angles import decode, decode_peaks, distance
+from tytoalba.signal.array import SPEED_OF_SOUND, MicArray, builtin_arrays
+from tytoalba.signal.music import FLOOR, Music
+
+ARRAYS = builtin_arrays()
+PEPPER = ARRAYS["pepper"]
+
+
+def plane_waves(
+    array: MicArray, azimuth: Any, n_samples: int, elevation: float = 0.0, seed: int = 0
+) -> NDArray[np.float64]:
+    """A frame of broadband noise from each azimuth and a little noise of the sensors: (F, M, n_samples)."""
+    rng = np.random.default_rng(seed)
+    azimuth = np.atleast_1d(np.asarray(azimuth, dtype=np.float64))
+    spectrum = np.fft.rfft(rng.standard_normal((len(azimuth), 1, 2 * n_samples)))
+    spectrum[..., -1] = 0
+    omega = 2 * np.pi * np.fft.rfftfreq(2 * n_samples, 1 / array.sample_rate)
+    late = array.arrival_times(azimuth, elevation)[..., None]
+    heard = np.fft.irfft(spectrum * np.exp(-1j * omega * late))[
+        ..., n_samples // 2 : n_samples // 2 + n_samples
+    ]
+    return np.asarray(heard + 0.03 * rng.standard_normal(heard.shape))
+
+
+def by_definition(frames: NDArray[np.float64], music: Music) -> NDArray[np.float64]:
+    """A frequency and a direction at a time, with the noise space from a singular value decomposition."""
+    array, size = music.array, music.n_fft
+    starts = range(0, music.n_samples - size + 1, size // 2)
+    window = np.array([0.5 - 0.5 * math.cos(2 * math.pi * t / (size - 1)) for t in range(size)])
+    maps = np.zeros((len(frames), music.n_directions))
+    for t, frame in enumerate(frames):
+        spectra = np.array([np.fft.rfft(frame[:, s : s + size] * window) for s in starts])  # (T, M, K)
+        kept = 0
+        for k in range(size // 2 + 1):
+            hertz = k * array.sample_rate / size
+            if k == 0 or not music.band[0] <= hertz <= music.band[1]:
+                continue
+            kept += 1
+            left, _, _ = np.linalg.svd(spectra[:, :, k].T)
+            noise_space = left[:, music.n_sources :]
+            pseudo = []
+            for c in range(music.n_directions):
+                azimuth = math.radians(360.0 * c / music.n_directions - array.yaw)
+                ahead = [x * math.cos(azimuth) + y * math.sin(azimuth) for x, y, _ in array.positions]
+                steering = np.exp([2j * math.pi * hertz * a / SPEED_OF_SOUND for a in ahead])
+                steering /= math.sqrt(array.n_mics)
+                outside = np.sum(np.abs(noise_space.conj().T @ steering) ** 2)
+                pseudo.append(1.0 / (outside + FLOOR))
+            maps[t] += np.array(pseudo) / max(pseudo)
+        maps[t] /= kept
+    return maps
+
+
+@pytest.mark.parametrize("n_sources", [1, 2, 3])
+def test_music_is_its_definition(n_sources: int) -> None:
+    array = PEPPER.rotated(25.0)
+    frames = np.random.default_rng(0).standard_normal((2, 4, 320)) + plane_waves(array, [30.0, 250.0], 320)
+    music = Music(array, 320, (1000.0, 6000.0), n_sources, n_fft=64, n_directions=24)
+    np.testing.assert_allclose(music(frames), by_definition(frames, music), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["pepper", "linear-4", "minidsp-uma8"])
+def test_plane_waves_are_found_all_round(name: str) -> None:
+    array = ARRAYS[name].rotated(10.0)
+    azimuth = np.arange(0.0, 360.0, 15.0) + 2.0
+    maps = Music(array, 2048)(plane_waves(array, azimuth, 2048))
+    assert maps.shape == (24, 360)
+    assert ((maps > 0) & (maps <= 1)).all()
+    assert distance(array.fold(decode(maps)), array.fold(azimuth)).max() <= 2.0
+
+
+@pytest.mark.parametrize(("first", "second"), [(60.0, 200.0), (350.0, 60.0), (120.0, 165.0)])
+def test_two_sources_are_found_and_one_expected_is_not_enough(first: float, second: float) -> None:
+    array = ARRAYS["minidsp-uma8"]
+    heard = plane_waves(array, [first], 8192, seed=1) + plane_waves(array, [second], 8192, seed=2)
+    found = decode_peaks(Music(array, 8192, n_sources=2)(heard), 2, neighbourhood=15.0)[0]
+    assert distance(sorted(found), sorted([first, second])).max() <= 3.0
+    two, one = (Music(array, 8192, n_sources=n)(heard)[0] for n in (2, 1))
+    classes = [int(first), int(second)]
+    assert two[classes].min() > one[classes].min()  # a one-dimensional signal space cannot hold both
+
+
+def test_source_above_is_sought_at_its_elevation() -> None:
+    frames = plane_waves(PEPPER, [40.0, 200.0], 2048, elevation=50.0)
+    level, raised = (Music(PEPPER, 2048, elevation=e)(frames) for e in (0.0, 50.0))
+    assert distance(decode(raised), [40.0, 200.0]).max() <= 2.0
+    assert (raised.max(axis=1) > level.max(axis=1)).all()
+
+
+def test_silence_is_flat_and_leaves_others_alone() -> None:
+    frames = plane_waves(PEPPER, [10.0, 20.0, 30.0], 512)
+    before = Music(PEPPER, 512)(frames)
+    frames[1] = 0
+    after = Music(PEPPER, 512)(frames)
+    assert (after[1] == 1.0).all()
+    np.testing.assert_allclose(after[[0, 2]], before[[0, 2]], atol=1e-12)
+    assert Music(PEPPER, 512)(frames[:0]).shape == (0, 360)
+
+
+def test_level_and_batch_do_not_matter() -> None:
+    frames = plane_waves(PEPPER, np.arange(0.0, 360.0, 30.0), 512)
+    music = Music(PEPPER, 512, n_directions=90)
+    maps = music(frames)
+    assert maps.shape == (12, 90)
+    np.testing.assert_allclose(music(frames * 1e-4), maps, rtol=0, atol=1e-9)
+    alone = np.concatenate([music(frame[None]) for frame in frames])
+    np.testing.assert_allclose(alone, maps, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(music(frames.astype(np.float32)), maps, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("n_sources", [0, -1, 4, 5])
+def test_number_of_sources_has_bounds(n_sources: int) -> None:
+    with pytest.raises(ValueError, match="finds 1 to 3 sources"):
+        Music(PEPPER, n_sources=n_sources)
+
+
+@pytest.mark.parametrize("n_fft", [2, 3, 1025, -64])
+def test_snapshots_have_bounds(n_fft: int) -> None:
+    with pytest.raises(ValueError, match="n_fft must be between 4 and the frame's 1024"):
+        Music(PEPPER, 1024, n_fft=n_fft)
+
+
+@pytest.mark.parametrize("band", [(30000.0, 40000.0), (8000.0, 100.0), (10.0, 20.0), (math.nan, 8000.0)])
+def test_band_without_frequency_is_refused(band: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match="holds no frequency"):
+        Music(PEPPER, 1024, band)
+
+
+def test_zero_hertz_is_left_out() -> None:
+    frames = plane_waves(PEPPER, [77.0], 512)
+    assert np.array_equal(
+        Music(PEPPER, 512, (0.0, 8000.0))(frames), Music(PEPPER, 512, (1.0, 8000.0))(frames)
+    )
+    assert Music(PEPPER, 8192).n_fft == 1024
+
+
+@pytest.mark.parametrize("shape", [(4, 512), (1, 3, 512), (1, 5, 512), (1, 4, 511), (1, 512, 4)])
+def test_frames_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(AudioError, match=r"frames must be \(n_frames, 4, 512\)"):
+        Music(PEPPER, 512)(np.zeros(shape))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_damaged_frame_is_refused(value: float) -> None:
+    frames = plane_waves(PEPPER, [10.0, 20.0], 512)
+    frames[1, 2, 3] = value
+    with pytest.raises(AudioError, match="NaN or infinite"):
+        Music(PEPPER, 512)(frames)
