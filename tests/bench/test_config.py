@@ -49,10 +49,10 @@ def test_what_is_shown_of_frames_that_have_windows() -> None:
         ("icarl", "windows=False"), ("tyto", "learns=False, answers=anywhere"), ("tyto", ""),
     ]  # fmt: skip
     with_windows = [name for name in shipped_configs() if load_config(name).parts > 1]
-    assert with_windows == ["ablation", "generalised", "learner", "looks", "quick"]
+    assert {"ablation", "learner", "quick", "rivals-windows", "streams"} < set(with_windows)
     quick = {job.method: job.options.get("plain", False) for job in load_config("quick").jobs()}
     assert [method for method, plain in quick.items() if not plain] == ["srp-phat", "tyto"]
-    for name in ("ablation", "generalised", "learner"):  # elsewhere the paper's network hears whole frames
+    for name in ("ablation", "learner", "streams"):  # elsewhere the paper's network hears whole frames
         jobs = load_config(name).jobs()
         paper = [job for job in jobs if job.method in GRADIENT and "network" not in job.options]
         assert paper
@@ -60,17 +60,17 @@ def test_what_is_shown_of_frames_that_have_windows() -> None:
 
 
 def test_what_windows_give_is_compared_with_the_learner() -> None:
-    learner, looks = load_config("learner"), load_config("looks")
-    plain, steered, replay = looks.jobs()
+    learner, rivals = load_config("learner"), load_config("rivals-windows")
+    plain, steered, replay = rivals.jobs()
     assert [(job.method, job.variant, job.seed) for job in (plain, replay)] == [
         ("joint", "", 0),
         ("icarl", "", 0),
     ]
     assert (steered.method, steered.seed, steered.options["network"]) == ("joint", 0, "steered")
-    assert not any("windows" in job.options for job in looks.jobs())  # all of them see windows
+    assert not any("windows" in job.options for job in rivals.jobs())  # all of them see windows
     for name in ("data", "bands", "parts", "context", "judged_on", "scaling", "orders"):
-        assert getattr(looks, name) == getattr(learner, name), name
-    assert looks.options == {method: learner.options[method] for method in looks.methods}
+        assert getattr(rivals, name) == getattr(learner, name), name
+    assert rivals.options == {method: learner.options[method] for method in rivals.methods}
 
 
 def written(folder: Path, text: str) -> str:
@@ -91,10 +91,25 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     assert config.jobs()[0] == Job("tyto", "", "contiguous", 3, {"n_features": 7})
 
 
+def test_a_file_upon_another(tmp_path: Path) -> None:
+    base = load_config("quick")
+    path = written(
+        tmp_path, 'base = "quick"\nmethods = ["tyto", "lwf"]\n[options.lwf]\nwidth = 8\n[variants]\ntyto=[{}]'
+    )
+    config = load_config(path)
+    assert (config.name, config.methods, config.data) == ("mine", ("tyto", "lwf"), base.data)
+    lwf = {**base.options["lwf"], "width": 8}
+    assert config.options == {"tyto": base.options["tyto"], "lwf": lwf}  # none of other methods
+    assert (config.bands, config.parts) == (base.bands, base.parts)
+    with pytest.raises(TytoError, match="more than 4 files"):
+        load_config(written(tmp_path, f"base = {path!r}"))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("methods = [", "not valid TOML"),
+        ('base = "nosuch"', "no benchmark called 'nosuch'"),
         ('method = ["tyto"]', "unknown key 'method'; known: about, bands"),
         ('methods = ["tito"]', "no method called 'tito'; known: mlp-gcc"),
         ("[options.tito]\nx = 1", "no method called 'tito'"),

@@ -21,7 +21,8 @@ from tytoalba.signal.angles import N_DIRECTIONS
 from tytoalba.signal.gcc import Band
 
 SEES = ("windows", "plain")
-"""Options that say what a method sees of the features; it is not told."""
+"""Options that say what a method sees of the features; the method itself does not get them."""
+MOST_BASES = 4
 
 
 @dataclass(frozen=True)
@@ -145,13 +146,13 @@ def shipped_configs() -> dict[str, Path]:
 
 
 def load_config(name_or_path: str, changes: Sequence[str] = ()) -> Config:
-    """A benchmark by its name, or from a TOML file, changed by such as "seeds=[0,1]"."""
-    path = shipped_configs().get(name_or_path, Path(name_or_path))
-    if not path.is_file():
-        known = ", ".join(shipped_configs())
-        raise TytoError(f"no benchmark called {name_or_path!r} and no such file; shipped: {known}")
+    """A benchmark by its name, or from a TOML file, changed by such as "seeds=[0,1]".
+
+    A file may name another benchmark as its `base`: it then holds only what differs.
+    """
+    path = _file_of(name_or_path)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = _table(path)
         for change in changes:
             table = _merged(table, _change(change))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
@@ -166,6 +167,28 @@ def load_config(name_or_path: str, changes: Sequence[str] = ()) -> Config:
         return Config(**frozen)
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, TytoError) else TytoError(f"{path}: {error}") from error
+
+
+def _file_of(name_or_path: str) -> Path:
+    path = shipped_configs().get(name_or_path, Path(name_or_path))
+    if not path.is_file():
+        known = ", ".join(shipped_configs())
+        raise TytoError(f"no benchmark called {name_or_path!r} and no such file; shipped: {known}")
+    return path
+
+
+def _table(path: Path, n_bases: int = 0) -> dict[str, Any]:
+    """The keys of a file, upon those of the benchmark that it names as its `base`."""
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    if "base" not in table:
+        return table
+    if n_bases == MOST_BASES:
+        raise TytoError(f"{path}: more than {MOST_BASES} files stand on each other's `base`")
+    base = table.pop("base")
+    table = _merged(_table(_file_of(str(base)), n_bases + 1), table)
+    for kind in {"options", "variants"} & table.keys():  # those of methods that only the base has
+        table[kind] = {name: value for name, value in table[kind].items() if name in table["methods"]}
+    return table
 
 
 def _change(text: str) -> dict[str, Any]:
