@@ -19,7 +19,7 @@ from tytoalba.bench.config import Config, load_config, shipped_configs
 from tytoalba.bench.results import Run, load_results
 from tytoalba.bench.summary import summarise
 from tytoalba.cli.app import app
-from tytoalba.data.simulation.recordings import PRESETS
+from tytoalba.data.simulation.presets import PRESETS
 from tytoalba.signal.array import MicArray, builtin_arrays
 from tytoalba.storage.soundfiles import write_audio
 

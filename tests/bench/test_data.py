@@ -22,7 +22,8 @@ from tytoalba.data.recording import Recording
 from tytoalba.data.simulation.export import write_folder, write_sslr
 from tytoalba.data.simulation.features import simulate_features, simulate_noisy
 from tytoalba.data.simulation.noise import Noise
-from tytoalba.data.simulation.recordings import PRESETS, TWIN, Preset, Simulation
+from tytoalba.data.simulation.presets import PRESETS, TWIN, Preset
+from tytoalba.data.simulation.recordings import Simulation
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.errors import ArrayError, DataError
 from tytoalba.learning.methods import METHODS, Task

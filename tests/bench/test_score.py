@@ -12,7 +12,8 @@ from tytoalba.bench.score import Outcome, decisions, overall, run_localizer, run
 from tytoalba.data.folder import open_folder
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulation.export import write_folder
-from tytoalba.data.simulation.recordings import QUICK, Part, Simulation
+from tytoalba.data.simulation.presets import QUICK, Part
+from tytoalba.data.simulation.recordings import Simulation
 from tytoalba.data.simulation.room import Room
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.errors import DataError, TytoError

@@ -22,7 +22,8 @@ from tytoalba.cli.app import app
 from tytoalba.data import open_dataset
 from tytoalba.data.features import FeatureSet
 from tytoalba.data.simulation.features import simulate_features
-from tytoalba.data.simulation.recordings import QUICK, Simulation
+from tytoalba.data.simulation.presets import QUICK
+from tytoalba.data.simulation.recordings import Simulation
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.signal.angles import distance
 from tytoalba.signal.array import builtin_arrays, load_array

@@ -21,7 +21,8 @@ from tytoalba.data.recording import Recording
 from tytoalba.data.simulation import recordings as simulated
 from tytoalba.data.simulation.export import write_folder, write_sslr
 from tytoalba.data.simulation.features import simulate_features
-from tytoalba.data.simulation.recordings import TWIN, Simulation, as_recording
+from tytoalba.data.simulation.presets import TWIN
+from tytoalba.data.simulation.recordings import Simulation, as_recording
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.data.sslr import open_sslr
 from tytoalba.errors import DataError, SealError

@@ -28,7 +28,8 @@ from tytoalba.bench.run import run
 from tytoalba.data.features import FeatureSet
 from tytoalba.data.simulation import stems as stems_module
 from tytoalba.data.simulation.noise import Noise
-from tytoalba.data.simulation.recordings import QUICK, Simulation
+from tytoalba.data.simulation.presets import QUICK
+from tytoalba.data.simulation.recordings import Simulation
 from tytoalba.data.simulation.scenes import Scenes, scene_features
 from tytoalba.data.simulation.stems import Stems, gather_stems
 from tytoalba.data.simulation.voice import SyntheticVoices

@@ -21,7 +21,8 @@ from tytoalba.data.mat import MatFeatures, open_mat
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulation.features import simulate_features, simulate_noisy
 from tytoalba.data.simulation.noise import Noise
-from tytoalba.data.simulation.recordings import PRESETS, Simulation
+from tytoalba.data.simulation.presets import PRESETS
+from tytoalba.data.simulation.recordings import Simulation
 from tytoalba.data.simulation.voice import choose_voices
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float

@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import oaconvolve
 
-from tytoalba.data.simulation.recordings import rms
-from tytoalba.data.simulation.room import Placement, Room, diffuse_noise, room_response
-from tytoalba.data.simulation.scenes import recorded, varied
-from tytoalba.data.simulation.voice import SPEECH_RATE, Voices, at_rate, split_speakers
+from tytoalba.data.simulation.home import Home
+from tytoalba.data.simulation.room import convolved
+from tytoalba.data.simulation.voice import Voices, say, split_speakers
 from tytoalba.errors import TytoError
 from tytoalba.learning.methods import Task
 from tytoalba.learning.phases import Phase
@@ -129,28 +127,16 @@ def _asked(learner: Tyto, home: _Home, array: MicArray) -> NDArray[np.float64]:
 def _home(
     array: MicArray, gcc: GccPhat, voices: Voices, n: int, seconds: float, rng: np.random.Generator
 ) -> _Home:
-    device, late = varied(array, rng)
-    x, y, z = (float(v) for v in rng.uniform([4.0, 3.5, 2.4], [8.0, 6.0, 3.2]))
-    room = Room((x, y, z), float(rng.uniform(0.3, 0.9)))
-    centre = np.array([x, y, 0.0]) / 2 + [*rng.uniform(-0.4, 0.4, 2), 1.0]
-    placement = Placement((float(centre[0]), float(centre[1]), float(centre[2])), float(rng.uniform(0, 360)))
-    azimuth = (rng.uniform(0, 360) + np.arange(n) * 360.0 / n) % 360.0
-    mismatch = int(rng.integers(2**63))  # of the microphones: the same in all recordings of a home
+    home = Home.draw(array, n, rng, smallest=(4.0, 3.5), rt60=lambda rng: rng.uniform(0.3, 0.9))
     lessons: list[X32] = []
     questions: list[X32] = []
-    for angle in np.deg2rad(azimuth):
-        far = rng.uniform(0.8, min(x, y) / 2 - 0.8)
-        talker = np.array([far * np.cos(angle), far * np.sin(angle), rng.uniform(0.0, 0.6)])
-        response = room_response(room, device, placement, talker, rng, late_array=late)
+    for azimuth in home.azimuth:
+        response = home.response(home.talker(azimuth, rng, nearest=0.8, heights=(0.0, 0.6)), rng)
         for part, kept in (("train", lessons), ("test", questions)):
             speaker = int(rng.choice(split_speakers(voices.n_speakers, part)))
-            dry = voices.speak(speaker, int(seconds * SPEECH_RATE) + 64, rng)
-            dry = at_rate(dry, device.sample_rate)[: int(seconds * device.sample_rate)]
-            heard = oaconvolve(dry[None], response, axes=1)[:, : len(dry)]
-            noise = diffuse_noise(late, len(dry), rng, 1.0)
-            heard = heard + noise / rms(noise) * rms(heard) * 10 ** (-rng.uniform(*SNR) / 20)
-            sound = recorded(device, np.asarray(heard, np.float32), np.random.default_rng(mismatch))
-            cut = frames(sound, device.frame_length, device.frame_length // 2)
+            dry = say(voices, speaker, seconds, array.sample_rate, rng)
+            sound = home.recording(convolved(dry, response), SNR, rng)
+            cut = frames(sound, array.frame_length, array.frame_length // 2)
             voiced = cut[spoken(cut)]
             kept.append(np.asarray(gcc(voiced), np.float32).reshape(len(voiced), -1))
-    return _Home(azimuth, lessons, questions)
+    return _Home(home.azimuth, lessons, questions)

@@ -53,7 +53,8 @@ def simulate(
     """
     from dataclasses import replace
 
-    from tytoalba.data.simulation.recordings import PRESETS, Simulation
+    from tytoalba.data.simulation.presets import PRESETS
+    from tytoalba.data.simulation.recordings import Simulation
     from tytoalba.data.simulation.voice import choose_voices
     from tytoalba.signal.array import load_array
 

@@ -13,12 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.signal import oaconvolve
 
-from tytoalba.data.simulation.recordings import rms
-from tytoalba.data.simulation.room import Placement, Room, diffuse_noise, room_response
-from tytoalba.data.simulation.scenes import Sound, recorded, varied
-from tytoalba.data.simulation.voice import SPEECH_RATE, SyntheticVoices, at_rate
+from tytoalba.data.simulation.home import Home
+from tytoalba.data.simulation.room import Sound, convolved
+from tytoalba.data.simulation.voice import SyntheticVoices, say
 from tytoalba.diagnose.check import Checkup, check_up, take
 from tytoalba.diagnose.wiring import Wiring, same_file, slightly_turned
 from tytoalba.errors import TytoError
@@ -119,31 +117,17 @@ def _recordings(
     array: MicArray, truth: Wiring, n: int, seconds: float, rng: np.random.Generator
 ) -> tuple[Float, list[Sound]]:
     """Directions that are told (degrees), and what the channels record: (n_mics, n_samples) each."""
-    device, _ = varied(array, rng)
     late = replace(array, pattern=1.0, yaw=0.0)
-    size = rng.uniform([3.5, 3.2, 2.4], [8.0, 6.0, 3.2])
-    room = Room((float(size[0]), float(size[1]), float(size[2])), float(rng.choice(ECHOES)))
-    x, y = size[:2] / 2 + rng.uniform(-0.4, 0.4, 2)
-    placement = Placement((float(x), float(y), 1.0), float(rng.uniform(0, 360)))
-    told = (rng.uniform(0, 360) + np.arange(n) * 360.0 / n) % 360.0
-    mismatch = int(rng.integers(2**63))  # of the microphones: the same in all recordings
-    voices, n_samples = SyntheticVoices(), int(seconds * array.sample_rate)
-    sounds = []
-    for azimuth in told + rng.normal(0.0, POINTING, n):
+    home = Home.draw(array, n, rng, smallest=(3.5, 3.2), rt60=lambda rng: rng.choice(ECHOES), late=late)
+    voices, sounds = SyntheticVoices(), []
+    for azimuth in home.azimuth + rng.normal(0.0, POINTING, n):
         # a mounting is another place of the talker, as the array hears it
         turned = azimuth - array.yaw - truth.turn
-        angle = np.deg2rad((-turned if truth.mirrored else turned) + array.yaw)
-        far = rng.uniform(0.6, min(size[:2]) / 2 - 0.6)
-        talker = np.array([far * np.cos(angle), far * np.sin(angle), rng.uniform(-0.1, 0.5)])
-        response = room_response(room, device, placement, talker, rng, late_array=late)
-        speaker = int(rng.integers(voices.n_speakers))
-        dry = at_rate(voices.speak(speaker, int(seconds * SPEECH_RATE) + 64, rng), array.sample_rate)
-        heard = oaconvolve(dry[None, :n_samples], response, axes=1)[:, :n_samples]
-        noise = diffuse_noise(late, n_samples, rng, 1.0)
-        heard = heard + noise / rms(noise) * rms(heard) * 10 ** (-rng.uniform(*SNR) / 20)
-        sound = recorded(device, np.asarray(heard, np.float32), np.random.default_rng(mismatch))
-        sounds.append(sound[list(truth.order)])
-    return told, sounds
+        seen = (-turned if truth.mirrored else turned) + array.yaw
+        response = home.response(home.talker(seen, rng, nearest=0.6, heights=(-0.1, 0.5)), rng)
+        dry = say(voices, int(rng.integers(voices.n_speakers)), seconds, array.sample_rate, rng)
+        sounds.append(home.recording(convolved(dry, response), SNR, rng)[list(truth.order)])
+    return home.azimuth, sounds
 
 
 def _marked(found: Checkup, truth: Wiring, array: MicArray) -> Trial:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.signal import oaconvolve
 
-from tytoalba.data.simulation import scenes as varies
+from tytoalba.data.simulation import microphones, scenes
 from tytoalba.data.simulation import stems as module
-from tytoalba.data.simulation.recordings import CEILING, activity
+from tytoalba.data.simulation.microphones import CEILING
+from tytoalba.data.simulation.recordings import activity
 from tytoalba.data.simulation.scenes import Scenes, scene_features
 from tytoalba.data.simulation.stems import Stems, gather_stems
 from tytoalba.data.simulation.voice import SyntheticVoices
@@ -41,15 +42,15 @@ def stems() -> Stems:
 def under(monkeypatch: pytest.MonkeyPatch, **conditions: Any) -> None:
     """Mixers from now on: other conditions, in calm rooms too."""
     for name in ("ANY", "CALM"):
-        monkeypatch.setattr(varies, name, replace(getattr(varies, name), **conditions))
+        monkeypatch.setattr(microphones, name, replace(getattr(microphones, name), **conditions))
 
 
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but talkers, and a recorder that changes nothing but the level."""
     nothing = dict.fromkeys(("hard", "local", "muffled", "clipped", "gain", "tilt", "turn", "corner"), 0.0)
     under(monkeypatch, snr=(80.0, 80.0), **nothing)
-    monkeypatch.setattr(varies, "LEVEL", (0.1, 0.1))
-    monkeypatch.setattr(varies, "CORNER", (1e-3, 1e-3))
+    monkeypatch.setattr(microphones, "LEVEL", (0.1, 0.1))
+    monkeypatch.setattr(microphones, "CORNER", (1e-3, 1e-3))
 
 
 def test_a_seed_gives_the_same_frames(stems: Stems) -> None:
@@ -139,7 +140,7 @@ def test_a_recorder_keeps_levels_in_bounds(stems: Stems, monkeypatch: pytest.Mon
     assert float(sound.abs().max()) <= 1.0
     assert torch.equal(sound, (sound * 32768).round() / 32768)
     level = sound.square().mean((1, 2)).sqrt()
-    assert float(level.min()) == pytest.approx(varies.LEVEL[0], rel=0.6)
+    assert float(level.min()) == pytest.approx(microphones.LEVEL[0], rel=0.6)
     under(monkeypatch, clipped=1.0)
     cut = Mixer(stems, GCC)._recorded(x, room)
     assert (cut.abs().amax((1, 2)) > CEILING).all()
@@ -163,7 +164,7 @@ def test_noise_is_as_loud_as_drawn(stems: Stems, monkeypatch: pytest.MonkeyPatch
         under(monkeypatch, snr=(snr, snr))
         assert ratio() == pytest.approx(np.full(30, snr), abs=0.7)
     under(monkeypatch, local=1.0, snr=(80.0, 80.0))
-    monkeypatch.setattr(varies, "LOCAL_SNR", (6.0, 6.0))
+    monkeypatch.setattr(scenes, "LOCAL_SNR", (6.0, 6.0))
     assert ratio() == pytest.approx(np.full(30, 6.0), abs=0.2)
 
 
@@ -180,14 +181,14 @@ def test_calm_rooms_are_mixed_calmly(stems: Stems) -> None:
     calm = both.calm[room.numpy()]
     assert apart[calm].max() < 2.5 < np.median(apart[~calm])
     assert np.median(snr[calm]) > np.median(snr[~calm]) + 3
-    assert np.quantile(snr[calm], 0.02) < varies.CALM.snr[0]  # some are loud all the same
+    assert np.quantile(snr[calm], 0.02) < microphones.CALM.snr[0]  # some are loud all the same
 
 
 def test_mixes_look_like_scenes_simulated_whole(stems: Stems) -> None:
     """Not the same rooms and voices: the same statistics of features, and as many frames with two talkers."""
-    scenes = Scenes(ARRAY, VOICES, FAMILIES, "train", 0)
-    whole = scene_features(scenes, range(24), GCC)
-    mixed = list(Mixer(stems, GCC, two_sources=scenes.two_sources).frames(len(whole)))
+    simulated = Scenes(ARRAY, VOICES, FAMILIES, "train", 0)
+    whole = scene_features(simulated, range(24), GCC)
+    mixed = list(Mixer(stems, GCC, two_sources=simulated.two_sources).frames(len(whole)))
     X, azimuth = torch.cat([x for x, _ in mixed]).numpy(), torch.cat([a for _, a in mixed]).numpy()
     share = np.isfinite(azimuth).all(axis=1).mean()
     assert share == pytest.approx((whole.n_sources == 2).mean(), abs=0.12)

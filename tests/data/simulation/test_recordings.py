@@ -12,17 +12,8 @@ from numpy.typing import NDArray
 
 from tytoalba.bench.score import run_method
 from tytoalba.data.simulation import recordings as simulated
-from tytoalba.data.simulation.recordings import (
-    HARD,
-    PRESETS,
-    QUICK,
-    TWIN,
-    Part,
-    Preset,
-    SimulatedRecording,
-    Simulation,
-    as_recording,
-)
+from tytoalba.data.simulation.presets import HARD, PRESETS, QUICK, TWIN, Part, Preset
+from tytoalba.data.simulation.recordings import SimulatedRecording, Simulation, as_recording
 from tytoalba.data.simulation.room import Placement, Room
 from tytoalba.data.simulation.voice import SyntheticVoices, split_speakers
 from tytoalba.errors import DataError

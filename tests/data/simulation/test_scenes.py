@@ -12,8 +12,10 @@ from scipy.signal import welch
 
 from tytoalba.data.simulation import scenes as module
 from tytoalba.data.simulation.acoustics import FAMILIES, Source, crowd_noise
-from tytoalba.data.simulation.recordings import SimulatedRecording, as_recording, rms
-from tytoalba.data.simulation.scenes import CALM, OWN_PATTERN, Scenes, scene_features, varied
+from tytoalba.data.simulation.microphones import CALM, OWN_PATTERN, recorded, varied
+from tytoalba.data.simulation.recordings import SimulatedRecording, as_recording
+from tytoalba.data.simulation.room import loudness
+from tytoalba.data.simulation.scenes import Scenes, scene_features
 from tytoalba.data.simulation.voice import SyntheticVoices, split_speakers
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import decode, distance
@@ -277,9 +279,9 @@ def test_recorders_differ_in_level_and_between_microphones() -> None:
     noise = np.tile(np.random.default_rng(0).standard_normal(8000).astype(np.float32), (4, 1))
     levels, between, cut = [], [], []
     for seed in range(150):
-        heard = module.recorded(RESPEAKER, noise, np.random.default_rng(seed))
-        level = np.array([rms(row) for row in heard])
-        levels.append(rms(heard))
+        heard = recorded(RESPEAKER, noise, np.random.default_rng(seed))
+        level = np.array([loudness(row) for row in heard])
+        levels.append(loudness(heard))
         between.append(20 * np.log10(level.max() / level.min()))
         cut.append(np.abs(heard).max() > 0.985)
     kept = np.array(levels)[~np.array(cut)]
@@ -297,7 +299,7 @@ def test_recorders_differ_in_level_and_between_microphones() -> None:
 def test_coloured_noise_has_its_slope_and_power_one(tilt: float) -> None:
     white = np.random.default_rng(0).standard_normal((2, 2**15))
     noise = module._coloured(white, 16000, tilt)
-    assert rms(noise) == pytest.approx(1.0, abs=1e-4)
+    assert loudness(noise) == pytest.approx(1.0, abs=1e-4)
     hertz, power = welch(noise, 16000, nperseg=1024)
     level = [power[:, (hertz > f / 1.2) & (hertz < f * 1.2)].mean() for f in (500.0, 4000.0)]
     assert np.log2(level[0] / level[1]) == pytest.approx(3 * tilt, abs=0.4)
@@ -311,8 +313,8 @@ def test_disturbances_are_of_every_kind_and_long_enough(rate: int) -> None:
         assert sound.shape == (6000,)
         assert sound.dtype == np.float32
         assert np.isfinite(sound).all()
-        assert rms(sound) > 0.05
-        crest.append(float(np.abs(sound).max()) / rms(sound))
+        assert loudness(sound) > 0.05
+        crest.append(float(np.abs(sound).max()) / loudness(sound))
     assert np.ptp(crest) > 1
 
 
@@ -326,7 +328,7 @@ def test_noise_is_as_loud_as_was_drawn(crowds: float, monkeypatch: pytest.Monkey
     for seed in range(120):
         rng = np.random.default_rng(seed)
         noise = scenes._noisy(speech, "anechoic", RESPEAKER, RESPEAKER, None, rng) - speech
-        decibel.append(-20 * np.log10(rms(noise) / rms(speech)))
+        decibel.append(-20 * np.log10(loudness(noise) / loudness(speech)))
     snr = np.array(decibel)
     assert snr.min() > -12.5
     assert snr.max() < 42.5
@@ -371,7 +373,7 @@ def test_some_scenes_have_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({len(voices) for voices in crowds}) > 8
     for voices in crowds:
         assert {voice.shape for voice in voices} == {(3200,)}
-        assert [rms(voice) for voice in voices] == pytest.approx([1.0] * len(voices), rel=1e-5)
+        assert [loudness(voice) for voice in voices] == pytest.approx([1.0] * len(voices), rel=1e-5)
 
 
 @pytest.mark.parametrize("family", DRY.families)

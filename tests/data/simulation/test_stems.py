@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from tytoalba.data.simulation import stems as module
-from tytoalba.data.simulation.recordings import rms
-from tytoalba.data.simulation.scenes import CALM, Scenes
+from tytoalba.data.simulation.microphones import CALM
+from tytoalba.data.simulation.room import loudness
+from tytoalba.data.simulation.scenes import Scenes
 from tytoalba.data.simulation.stems import PLACES, Stems, gather_stems
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.errors import DataError
@@ -56,7 +57,7 @@ def test_stems_are_as_many_and_as_long_as_they_say(stems: Stems) -> None:
     assert stems.disturbances.shape == (2, SCENES.n_samples)
     for name in ("noises", "voices", "disturbances"):
         for sound in getattr(stems, name):
-            assert rms(sound.astype(np.float64)) == pytest.approx(1.0, rel=1e-2), name
+            assert loudness(sound.astype(np.float64)) == pytest.approx(1.0, rel=1e-2), name
     energy = np.sum(stems.responses.astype(np.float64) ** 2, axis=(2, 3)) / 4
     assert energy == pytest.approx(np.ones((7, PLACES)), rel=1e-2)
 

@@ -21,11 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from tytoalba.data.simulation.room import Placement, Room, Vector, diffuse_noise, room_response, wavefronts
+from tytoalba.data.simulation.room import (
+    Placement,
+    Room,
+    Sound,
+    Vector,
+    diffuse_noise,
+    room_response,
+    wavefronts,
+)
 from tytoalba.errors import MissingExtraError
 from tytoalba.signal.array import SPEED_OF_SOUND, MicArray, unit_vector
 
-Sound = NDArray[np.float32]
 OCTAVES = (125, 250, 500, 1000, 2000, 4000, 8000)
 RAYS, TRACED = 300, 0.2
 """Rays of a room, and the share of pyroomacoustics' rooms in which they are traced: it is six times the work,

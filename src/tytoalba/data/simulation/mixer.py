@@ -1,6 +1,6 @@
 """Frames mixed from stems, on a CPU or a GPU: as many different ones as a network has time for.
 
-Each mix is a scene like those of `data.scenes`, drawn anew: a room, one or two talkers, their voices and
+Each mix is a scene like those of `scenes`, drawn anew: a room, one or two talkers, their voices and
 levels, noise around, of the sensors and perhaps from one place, a recorder. A frame hardly ever comes twice.
 """
 
@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from tytoalba.data.simulation import scenes as varies
-from tytoalba.data.simulation.recordings import ACTIVE_DB, CEILING, SILENT_DB
+from tytoalba.data.simulation import microphones, scenes
+from tytoalba.data.simulation.recordings import ACTIVE_DB, SILENT_DB
 from tytoalba.data.simulation.stems import PLACES, Stems
 from tytoalba.errors import DataError, MissingExtraError
 from tytoalba.signal.gcc import GccPhat
@@ -56,7 +56,7 @@ class Mixer:
             name: torch.as_tensor(getattr(stems, name), device=self.device)
             for name in ("responses", "azimuth", "delay", "calm", "noises", "voices", "disturbances")
         }
-        usual, calm = asdict(varies.ANY), asdict(varies.CALM)
+        usual, calm = asdict(microphones.ANY), asdict(microphones.CALM)
         self.conditions = {
             name: torch.tensor([usual[name], calm[name]], device=self.device) for name in usual
         }
@@ -91,7 +91,7 @@ class Mixer:
         mix, number = (self._uniform(n, 2) < share).nonzero(as_tuple=True)  # of each talker
         room, here = scene[mix], place[mix, number]
         dry = self._stretches("voices", len(mix), self.n_samples)
-        level = _factor(self._between((-varies.APART, varies.APART), len(mix)))
+        level = _factor(self._between((-scenes.APART, scenes.APART), len(mix)))
         heard = _each(level) * self._heard(dry, room, here)
         speech = heard.new_zeros(n, *heard.shape[1:]).index_add_(0, mix, heard)
         sound = self._recorded(self._noisy(speech, scene, place[:, 2]), scene)
@@ -133,41 +133,41 @@ class Mixer:
         n, conditions = len(speech), self._conditions(room)
         power = speech.square().mean((1, 2)).clamp(min=1e-6)
         hard = self._uniform(n) < conditions["hard"]
-        snr = torch.where(hard, self._between(varies.HARD_SNR, n), self._between(conditions["snr"].T, n))
+        snr = torch.where(hard, self._between(scenes.HARD_SNR, n), self._between(conditions["snr"].T, n))
         share = self._evenly(conditions["sensors"].T, n)
         around = _levelled(self._stretches("noises", n, self.n_taps))
-        tilt = self._between(varies.SENSOR_TILT, n, 1, 1)
+        tilt = self._between(scenes.SENSOR_TILT, n, 1, 1)
         coloured = torch.fft.rfft(self._normal(*speech.shape)) * self.hertz.clamp(min=50.0) ** (-tilt / 2)
         sensors = _levelled(torch.fft.irfft(coloured, self.n_taps))
         noise = _each((1 - share).sqrt()) * around + _each(share.sqrt()) * sensors
         result = speech + _each(power.sqrt() * _factor(-snr)) * noise
         mix = (self._uniform(n) < conditions["local"]).nonzero()[:, 0]  # those with noise from a place
-        loud = power[mix].sqrt() * _factor(-self._between(varies.LOCAL_SNR, len(mix)))
+        loud = power[mix].sqrt() * _factor(-self._between(scenes.LOCAL_SNR, len(mix)))
         dry = self._stretches("disturbances", len(mix), self.n_samples)
         return result.index_add_(0, mix, _each(loud) * self._heard(dry, room[mix], place[mix]))
 
     def _recorded(self, x: Tensor, room: Tensor) -> Tensor:
-        """`scenes.recorded` of sound (n, n_mics, n_taps) in rooms (n,)."""
+        """`microphones.recorded` of sound (n, n_mics, n_taps) in rooms (n,)."""
         n, n_mics, _ = x.shape
         conditions = self._conditions(room)
         shape = n, n_mics, 1
         gain, tilt, turned, spread = (_each(conditions[name]) for name in ("gain", "tilt", "turn", "corner"))
         gain = self._between((-gain, gain), *shape) + tilt * self._normal(*shape) * self.octave
-        corner = self._evenly(varies.CORNER, n, 1, 1) * torch.exp(spread * self._normal(*shape))
+        corner = self._evenly(microphones.CORNER, n, 1, 1) * torch.exp(spread * self._normal(*shape))
         turn = torch.atan2(corner, self.hertz)
         turn = turn + torch.deg2rad(turned) * self._normal(*shape) * self.octave
         size = _factor(gain) / (1 + (corner / self.hertz).square()).sqrt()
-        muffled = 1 / (1 + (self.hertz / self._between(varies.TOP, n, 1, 1)) ** 12).sqrt()
+        muffled = 1 / (1 + (self.hertz / self._between(microphones.TOP, n, 1, 1)) ** 12).sqrt()
         size = torch.where(self._uniform(n, 1, 1) < _each(conditions["muffled"]), size * muffled, size)
         x = torch.fft.irfft(torch.fft.rfft(x) * torch.polar(size, turn), self.n_taps)
         peak, loud = x.abs().amax((1, 2)).clamp(min=1e-12), x.square().mean((1, 2)).sqrt().clamp(min=1e-12)
-        scale = torch.minimum(self._evenly(varies.LEVEL, n) / loud, CEILING / peak)
-        too_loud = self._between(varies.TOO_LOUD, n) * CEILING / peak
+        scale = torch.minimum(self._evenly(microphones.LEVEL, n) / loud, microphones.CEILING / peak)
+        too_loud = self._between(microphones.TOO_LOUD, n) * microphones.CEILING / peak
         scale = torch.where(self._uniform(n) < conditions["clipped"], too_loud, scale)
         return (x * _each(scale) * 32768.0).round().clamp(-32768, 32767) / 32768.0
 
     def _conditions(self, room: Tensor) -> dict[str, Tensor]:
-        """`scenes.Conditions` of each room (n,): (n,), or (n, 2) where they are limits."""
+        """`microphones.Conditions` of each room (n,): (n,), or (n, 2) where they are limits."""
         calm = self.banks["calm"][room].long()
         return {name: both[calm] for name, both in self.conditions.items()}
 

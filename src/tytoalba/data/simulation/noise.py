@@ -7,14 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tytoalba.data.simulation.room import diffuse_noise
+from tytoalba.data.simulation.room import Sound, diffuse_noise
 from tytoalba.data.simulation.voice import SPEECH_RATE, SyntheticVoices, at_rate
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import mix
 
-Sound = NDArray[np.float32]
 N_TALKERS = 12
 
 

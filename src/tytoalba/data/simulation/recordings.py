@@ -9,118 +9,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import oaconvolve
 
 from tytoalba.data.recording import Recording
+from tytoalba.data.simulation.microphones import CEILING
 from tytoalba.data.simulation.noise import fan_sound
-from tytoalba.data.simulation.room import Placement, Room, Vector, diffuse_noise, room_response
-from tytoalba.data.simulation.voice import SPEECH_RATE, Speech, Voices, at_rate, split_speakers
+from tytoalba.data.simulation.presets import Part, Preset
+from tytoalba.data.simulation.room import (
+    Placement,
+    Room,
+    Sound,
+    Vector,
+    convolved,
+    diffuse_noise,
+    loudness,
+    room_response,
+)
+from tytoalba.data.simulation.voice import Speech, Voices, say, split_speakers
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float, distance, wrap
 from tytoalba.signal.array import SPEED_OF_SOUND, MicArray
 
-Range = tuple[float, float]
 ACTIVE_DB, SILENT_DB = -22.0, -40.0
 """A source talks in a frame whose power is above the first, is silent below the second (relative to its
 loud frames); between them nobody can say, and the frame is left out, as in SSLR."""
-CEILING = 0.98
-"""Largest sample after the level is set."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part of a data set: its rooms, which speakers, how many recordings, where the talkers stand."""
-
-    name: str
-    speakers: Literal["train", "valid", "test"]
-    rooms: tuple[Room, ...]
-    n_recordings: int
-    azimuths: Range = (0.0, 360.0)
-    distances: Range = (0.6, 2.2)
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A recipe for a data set. Ranges are drawn from uniformly, once a recording.
-
-    seconds: length of a recording. two_sources: share of recordings with two talkers.
-    snr: dB, talkers against all noise. sensor: share of the noise that is each microphone's own.
-    tilt: slope of the ambient noise. heights: metres, talker above the array.
-    level: RMS of frames with speech (full scale 1). interferer: chance of a fan, at an SNR of its own.
-    speed: degrees a second at most that a talker walks around the array; 0: talkers stand still.
-    talker: how directive talkers are; 1 = omnidirectional, 0.5 = cardioid.
-    """
-
-    name: str
-    about: str
-    parts: tuple[Part, ...]
-    seconds: float = 4.0
-    two_sources: float = 1 / 3
-    separation: float = 15.0
-    snr: Range = (22.0, 42.0)
-    sensor: Range = (0.02, 0.1)
-    tilt: Range = (0.3, 1.3)
-    heights: Range = (-0.3, 0.4)
-    level: Range = (0.06, 0.18)
-    interferer: float = 0.0
-    interferer_snr: Range = (5.0, 20.0)
-    speed: float = 0.0
-    talker: Range = (0.45, 0.7)
-
-    def scaled(self, factor: float) -> Preset:
-        """The same preset with more or fewer recordings in every part (at least one)."""
-        if not factor > 0:
-            raise ValueError(f"the size must be a positive factor, got {factor}")
-        sized = [replace(part, n_recordings=max(1, round(part.n_recordings * factor))) for part in self.parts]
-        return replace(self, parts=tuple(sized))
-
-    @property
-    def n_recordings(self) -> int:
-        """Recordings of all parts."""
-        return sum(part.n_recordings for part in self.parts)
-
-
-def _rooms(*rows: tuple[float, float, float, float]) -> tuple[Room, ...]:
-    return tuple(Room((x, y, z), rt60) for x, y, z, rt60 in rows)
-
-
-_TRAIN = _rooms((5.2, 4.5, 2.7, 0.42), (6.4, 5.1, 2.9, 0.55), (4.7, 4.4, 2.5, 0.33), (7.8, 5.6, 3.1, 0.65),
-                (5.8, 4.6, 2.8, 0.48))  # fmt: skip
-_VALID = _rooms((6.0, 4.7, 2.6, 0.40), (7.0, 4.9, 3.0, 0.58))
-_TEST = _rooms((5.5, 4.9, 2.75, 0.45), (8.6, 6.2, 3.2, 0.68), (4.9, 4.6, 2.6, 0.36))
-
-QUICK = Preset(
-    "quick",
-    "a small set for a first look: seconds to make, four rooms",
-    (
-        Part("train", "train", _TRAIN[:2], 72),
-        Part("valid", "valid", _VALID[:1], 12),
-        Part("test", "test", _TEST[:1], 36),
-    ),
-)
-TWIN = Preset(
-    "twin",
-    "the SSLR twin: five training rooms, three unseen test rooms, other speakers in each part",
-    (
-        Part("train", "train", _TRAIN, 3600),
-        Part("valid", "valid", _VALID, 360),
-        Part("test", "test", _TEST, 1200),
-        Part("human", "test", _TEST, 48, azimuths=(-24.0, 24.0), distances=(0.8, 1.8)),
-    ),
-)
-HARD = replace(
-    TWIN,
-    name="hard",
-    about="the twin's rooms with more noise, a fan somewhere in half of the recordings, talkers farther away",
-    parts=tuple(replace(part, distances=(1.0, 3.0)) for part in TWIN.parts),
-    snr=(5.0, 25.0),
-    interferer=0.5,
-)
-PRESETS = {preset.name: preset for preset in (QUICK, TWIN, HARD)}
 
 
 @dataclass(frozen=True)
@@ -132,7 +46,7 @@ class SimulatedRecording:
     """
 
     name: str
-    samples: NDArray[np.float32]
+    samples: Sound
     frame_ids: NDArray[np.intp]
     positions: Float
     talking: NDArray[np.bool_]
@@ -189,7 +103,7 @@ class Simulation:
         mixture = np.zeros((array.n_mics, self.n_samples), np.float32)
         positions, talking, unsure = [], [], np.zeros(len(frame_ids), bool)
         for start, speaker in zip(starts, speakers, strict=True):
-            dry = self._speech(int(speaker), rng)
+            dry = say(self.voices, int(speaker), preset.seconds, array.sample_rate, rng)
             path = _path(start, room, placement, preset, self.n_samples, array, rng)
             mixture += _propagate(room, array, placement, dry, path, rng.uniform(*preset.talker), rng)
             loud, quiet = activity(dry, float(np.linalg.norm(start)), array, len(frame_ids))
@@ -208,31 +122,27 @@ class Simulation:
             tuple(int(s) for s in speakers),
         )
 
-    def _speech(self, speaker: int, rng: np.random.Generator) -> Speech:
-        at_16k = self.voices.speak(speaker, int(np.ceil(self.preset.seconds * SPEECH_RATE)) + 64, rng)
-        return at_rate(at_16k, self.array.sample_rate)[: self.n_samples]
-
     def _add_noise(
         self,
-        speech: NDArray[np.float32],
+        speech: Sound,
         spoken: NDArray[np.bool_],
         room: Room,
         placement: Placement,
         rng: np.random.Generator,
-    ) -> NDArray[np.float32]:
+    ) -> Sound:
         preset, array = self.preset, self.array
         power = np.mean(speech**2) / max(0.2, spoken.mean())  # while somebody talks
         power = max(power, 1e-6)  # nobody does: noise alone
         ambient = diffuse_noise(array, self.n_samples, rng, rng.uniform(*preset.tilt))
         sensor = rng.standard_normal(speech.shape, dtype=np.float32)
         share = np.exp(rng.uniform(*np.log(preset.sensor)))
-        noise = np.sqrt(1 - share) * ambient / rms(ambient) + np.sqrt(share) * sensor
+        noise = np.sqrt(1 - share) * ambient / loudness(ambient) + np.sqrt(share) * sensor
         result = speech + np.sqrt(power * 10 ** (-rng.uniform(*preset.snr) / 10)) * noise
         if rng.random() < preset.interferer:
             where = _somewhere(room, placement, rng)
             dry = fan_sound(self.n_samples, array.sample_rate, rng)
             fan = _propagate(room, array, placement, dry, where[None], 1.0, rng)
-            result += fan / rms(fan) * np.sqrt(power * 10 ** (-rng.uniform(*preset.interferer_snr) / 10))
+            result += fan / loudness(fan) * np.sqrt(power * 10 ** (-rng.uniform(*preset.interferer_snr) / 10))
         return np.asarray(result, np.float32)
 
 
@@ -310,17 +220,17 @@ def _propagate(
     path: Vector,
     pattern: float,
     rng: np.random.Generator,
-) -> NDArray[np.float32]:
+) -> Sound:
     """A talker as the microphones hear it, (n_mics, n_samples); a walking one by cross-faded stretches."""
     tail_seed = int(rng.integers(2**63))
 
-    def heard(source: Vector, sound: Speech) -> NDArray[np.float32]:
+    def heard(source: Vector, sound: Speech, n_samples: int) -> Sound:
         same_tail = np.random.default_rng(tail_seed)  # a step to the side does not change the whole room
         response = room_response(room, array, placement, source, same_tail, talker_pattern=pattern)
-        return np.asarray(oaconvolve(sound[None], response, axes=1), np.float32)
+        return convolved(sound, response, n_samples)
 
     if len(path) == 1:
-        return heard(path[0], dry)[:, : len(dry)]
+        return heard(path[0], dry, len(dry))
     step = array.frame_length // 4
     ramp = np.bartlett(2 * step + 1)[:-1].astype(np.float32)
     result = np.zeros((array.n_mics, len(dry)), np.float32)
@@ -330,7 +240,7 @@ def _propagate(
             continue
         piece = dry[first:last] * ramp[first - (k - 1) * step : last - (k - 1) * step]
         if piece.any():
-            wet = heard(place, piece)[:, : len(dry) - first]
+            wet = heard(place, piece, len(dry) - first)
             result[:, first : first + wet.shape[1]] += wet
     return result
 
@@ -348,21 +258,16 @@ def activity(
 
 
 def _set_level(
-    x: NDArray[np.float32],
+    x: Sound,
     spoken: NDArray[np.bool_],
     preset: Preset,
     array: MicArray,
     rng: np.random.Generator,
-) -> NDArray[np.float32]:
+) -> Sound:
     """Bring frames with speech to a plausible level and round to 16 bits, as a recorder does."""
     windows = np.lib.stride_tricks.sliding_window_view(x, array.frame_length, axis=1)
     frames = windows[:, :: array.frame_length // 2][:, : len(spoken)]
-    loud = rms(frames[:, spoken] if spoken.any() else frames)
+    loud = loudness(frames[:, spoken] if spoken.any() else frames)
     gain = np.exp(rng.uniform(*np.log(preset.level))) / loud
     gain = min(gain, CEILING / float(np.abs(x).max()))
     return np.asarray(np.round(x * (gain * 32768.0)) / 32768.0, np.float32)
-
-
-def rms(x: Float) -> float:
-    """Root of the mean square over all, never 0."""
-    return float(np.sqrt(np.mean(np.square(x, dtype=np.float64)))) + 1e-12

@@ -17,10 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len
+from scipy.signal import oaconvolve
 
+from tytoalba.signal.angles import Float
 from tytoalba.signal.array import SPEED_OF_SOUND, MicArray, unit_vector
+from tytoalba.signal.audio import rms
 
 Vector = NDArray[np.float64]
+Sound = NDArray[np.float32]
 ORDER = 6
 MIXING_TIME = (0.030, 0.045)
 """Seconds over which image sources hand over to the tail."""
@@ -108,7 +112,7 @@ def room_response(
     talker_pattern: float = 0.7,
     scatter: float = 0.0,
     late_array: MicArray | None = None,
-) -> NDArray[np.float32]:
+) -> Sound:
     """Impulse responses from a talker to each microphone, (n_mics, n_samples), rt60 long.
 
     source: metres from the array's centre in the array's frame (x front, y left, z up).
@@ -127,9 +131,7 @@ def room_response(
     return (early + late).astype(np.float32)
 
 
-def diffuse_noise(
-    array: MicArray, n_samples: int, rng: np.random.Generator, tilt: float = 0.0
-) -> NDArray[np.float32]:
+def diffuse_noise(array: MicArray, n_samples: int, rng: np.random.Generator, tilt: float = 0.0) -> Sound:
     """Noise from everywhere, (n_mics, n_samples), of power 1 in an omnidirectional microphone.
 
     tilt: spectral slope; power falls with frequency as f^-tilt (0 white, 1 pink) above 50 Hz.
@@ -141,6 +143,17 @@ def diffuse_noise(
     shape[0] = 0.0
     spectrum *= (shape * np.sqrt(len(shape) / (shape**2).sum())).astype(np.float32)
     return irfft(spectrum, n_fft, axis=-1)[:, :n_samples]
+
+
+def convolved(dry: Sound, response: Sound, n_samples: int | None = None) -> Sound:
+    """A dry sound at each microphone, (n_mics, n_samples); n_samples: those of the dry sound if not given."""
+    n_samples = len(dry) if n_samples is None else n_samples
+    return np.asarray(oaconvolve(dry[None], response, axes=1)[:, :n_samples], np.float32)
+
+
+def loudness(x: Float) -> float:
+    """Root of the mean square over all channels and samples, never 0."""
+    return float(rms(x, axis=None)) + 1e-12
 
 
 def _image_sources(

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from tytoalba.data.features import Progress
 from tytoalba.data.simulation.acoustics import FAMILIES, ambient_noise, crowd_noise, reflector
-from tytoalba.data.simulation.recordings import rms
-from tytoalba.data.simulation.scenes import CALM, CROWDS, Scenes, disturbance, talker, varied
+from tytoalba.data.simulation.microphones import CALM, varied
+from tytoalba.data.simulation.room import loudness
+from tytoalba.data.simulation.scenes import CROWDS, Scenes, disturbance, talker
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import distance
 from tytoalba.signal.array import SPEED_OF_SOUND, MicArray
@@ -162,7 +163,7 @@ def _piece(scenes: Scenes, job: tuple[str, int]) -> Any:
         sound = disturbance(
             scenes.n_samples, scenes.array.sample_rate, scenes.voices[0], scenes.speakers, rng
         )
-    return (sound / rms(sound)).astype(np.float16)
+    return (sound / loudness(sound)).astype(np.float16)
 
 
 def _room(scenes: Scenes, family: str, rng: np.random.Generator) -> tuple[Half, Any, Any, bool]:

@@ -100,6 +100,12 @@ def at_rate(speech: Speech, sample_rate: int) -> Speech:
     return np.asarray(resample_poly(speech, sample_rate // common, SPEECH_RATE // common), np.float32)
 
 
+def say(voices: Voices, speaker: int, seconds: float, sample_rate: int, rng: np.random.Generator) -> Speech:
+    """What a speaker says in some seconds, at a sample rate (Hz)."""
+    spoken = voices.speak(speaker, int(np.ceil(seconds * SPEECH_RATE)) + 64, rng)
+    return at_rate(spoken, sample_rate)[: int(seconds * sample_rate)]
+
+
 @lru_cache(maxsize=8)
 def _sound_files(folder: Path) -> tuple[Path, ...]:
     if not folder.is_dir():
