@@ -51,6 +51,8 @@ def tyto(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     """Run the command in this process, as its entry point does."""
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")  # nobody's settings
+    monkeypatch.delenv("TYTO_ARRAY", raising=False)
     monkeypatch.setattr(cli, "app", _command())
     for console in (out, err):  # a worker without a terminal may be of any width
         monkeypatch.setattr(console, "width", 160)

@@ -234,7 +234,7 @@ def test_wrong_arrays_are_refused(tyto: Tyto, tmp_path: Path) -> None:
 
 
 def test_locate_prints_a_table(tyto: Tyto, recording: Path) -> None:
-    ran = tyto("locate", recording)
+    ran = tyto("locate", recording, "-a", "pepper")
     assert ran.code == 0
     rows = cells(ran.out)
     assert len(rows) == 10
@@ -244,22 +244,37 @@ def test_locate_prints_a_table(tyto: Tyto, recording: Path) -> None:
 
 
 def test_locate_prints_json_lines(tyto: Tyto, recording: Path) -> None:
-    lines = [json.loads(line) for line in tyto("locate", recording, "--json").out.splitlines()]
+    lines = [
+        json.loads(line) for line in tyto("locate", recording, "-a", "pepper", "--json").out.splitlines()
+    ]
     assert len(lines) == 10
     assert all(set(line) == {"time", "azimuth", "confidence"} for line in lines)
     assert lines[0]["time"] == pytest.approx(4096 / 48000, abs=1e-4)
     assert [line["azimuth"] for line in lines[:4]] == [[140.0]] * 4
     assert [line["azimuth"] for line in lines[-3:]] == [[]] * 3
     two = [
-        json.loads(line) for line in tyto("locate", recording, "--json", "--sources", "2").out.splitlines()
+        json.loads(line)
+        for line in tyto("locate", recording, "-a", "pepper", "--json", "--sources", "2").out.splitlines()
     ]
     assert [len(line["azimuth"]) for line in two[:4]] == [2] * 4
-    auto = tyto("locate", recording, "--json", "--sources", "auto", "--method", "music", "--band", "500-4000")
+    auto = tyto(
+        "locate",
+        recording,
+        "-a",
+        "pepper",
+        "--json",
+        "--sources",
+        "auto",
+        "--method",
+        "music",
+        "--band",
+        "500-4000",
+    )
     assert json.loads(auto.out.splitlines()[0])["azimuth"][0] == pytest.approx(140.0, abs=1)
 
 
 def test_locate_prints_csv(tyto: Tyto, recording: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO(tyto("locate", recording, "--csv").out)))
+    rows = list(csv.DictReader(io.StringIO(tyto("locate", recording, "-a", "pepper", "--csv").out)))
     assert 5 <= len(rows) <= 7  # a silent frame has no row
     assert {row["azimuth"] for row in rows[:4]} == {"140.0"}
     for row in rows[:4]:
@@ -269,11 +284,13 @@ def test_locate_prints_csv(tyto: Tyto, recording: Path) -> None:
 
 def test_locate_draws(tyto: Tyto, recording: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    ran = tyto("locate", recording, "--json", "--plot", tmp_path / "talk.png")
+    ran = tyto("locate", recording, "-a", "pepper", "--json", "--plot", tmp_path / "talk.png")
     assert (tmp_path / "talk.png").read_bytes().startswith(PNG)
     assert "drawn:" in ran.err
     assert all(json.loads(line) for line in ran.out.splitlines())
-    quiet = tyto("locate", recording, "--csv", "--silence", "0", "--plot", tmp_path / "quiet.png")
+    quiet = tyto(
+        "locate", recording, "-a", "pepper", "--csv", "--silence", "0", "--plot", tmp_path / "quiet.png"
+    )
     assert quiet.out == "time,azimuth,confidence\n"
     assert (tmp_path / "quiet.png").read_bytes().startswith(PNG)
 
@@ -282,7 +299,7 @@ def test_locate_takes_one_file_a_microphone(tyto: Tyto, tmp_path: Path) -> None:
     paths = [tmp_path / f"mic{i}.wav" for i in range(4)]
     for path, channel in zip(paths, wave(33.0), strict=True):
         write_audio(path, channel, 48000)
-    lines = tyto("locate", *paths, "--json").out.splitlines()
+    lines = tyto("locate", *paths, "-a", "pepper", "--json").out.splitlines()
     assert {tuple(json.loads(line)["azimuth"]) for line in lines} == {(33.0,)}
 
 
@@ -309,13 +326,13 @@ def test_locate_says_what_the_array_cannot_tell(tyto: Tyto, tmp_path: Path) -> N
     ],
 )
 def test_locate_refuses_with_the_remedy(tyto: Tyto, recording: Path, options: list[str], remedy: str) -> None:
-    ran = tyto("locate", recording, *options)
+    ran = tyto("locate", recording, "-a", "pepper", *options)
     assert remedy in ran.error
     assert ran.out == ""
 
 
 def test_locate_reads_standard_input(recording: Path) -> None:
-    ran = process("locate", "-", "--json", stdin=recording.read_bytes())
+    ran = process("locate", "-", "-a", "pepper", "--json", stdin=recording.read_bytes())
     assert ran.code == 0
     lines = [json.loads(line) for line in ran.out.splitlines()]
     assert len(lines) == 10
@@ -326,7 +343,7 @@ def test_locate_reads_standard_input(recording: Path) -> None:
 def test_a_bad_file_is_one_line_and_no_traceback(tmp_path: Path) -> None:
     long = tmp_path / ("a_rather_long_name_" * 6 + ".wav")
     long.write_text("this is no sound at all\n")
-    ran = process("locate", long)
+    ran = process("locate", long, "-a", "pepper")
     assert str(long) in ran.error
     assert "is text, not sound" in ran.error
     assert ran.out == ""
@@ -336,7 +353,7 @@ def test_suspicious_sound_is_warned_of_without_a_traceback(tmp_path: Path) -> No
     sound = wave(10.0)
     sound[2] = 0.0
     write_audio(tmp_path / "dead.wav", sound, 48000)
-    ran = process("locate", tmp_path / "dead.wav", "--json")
+    ran = process("locate", tmp_path / "dead.wav", "-a", "pepper", "--json")
     assert ran.code == 0
     (line,) = ran.err.splitlines()
     assert line.startswith("warning:")
@@ -513,7 +530,7 @@ def test_score_of_a_model_says_how_far_it_can_be_trusted(tyto: Tyto, simulated: 
         ran = tyto("score", simulated, *models, "--reliability", tmp_path / "no.png")
         assert "--reliability draws how sure one --model is" in ran.error
     assert not (tmp_path / "no.png").exists()
-    assert tyto("new", tmp_path / "p.tyto", "--features", "50").code == 0
+    assert tyto("new", tmp_path / "p.tyto", "-a", "pepper", "--features", "50").code == 0
     assert (
         "was recorded by another array than pepper"
         in tyto("score", simulated, "-M", tmp_path / "p.tyto").error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 
 import typer
 
@@ -12,6 +13,7 @@ from tytoalba.cli import (
     audit,
     bench,
     check,
+    config,
     info,
     localizer,
     locate,
@@ -23,49 +25,75 @@ from tytoalba.cli import (
     speed,
     teaching,
 )
-from tytoalba.cli.console import print_error, print_warning
+from tytoalba.cli.console import print_error, print_warning, say, talk
+from tytoalba.cli.options import Command, Group
 from tytoalba.errors import TytoError
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 
 app = typer.Typer(
     name="tyto",
+    cls=Group,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Where does a sound come from? Locate it, simulate it, measure it.\n\n"
-    "Azimuth is degrees: 0 is the array's front, 90 its left. Start with: "
-    "[bold]tyto simulate out/quick[/] and [bold]tyto score out/quick[/].",
+    help="Where does a sound come from? Locate it, teach it, measure it.\n\n"
+    "Azimuth is in degrees: 0 is the array's front, 90 its left.",
+    epilog="Results go to standard output, all else to standard error. Exit codes: 0 done, 1 something wrong "
+    "was found, 2 refused, 130 interrupted.",
 )
-app.add_typer(array.app, name="array")
-app.command("locate")(locate.locate)
-app.command("new")(localizer.new)
-app.command("learn")(localizer.learn)
-app.command("teach")(localizer.teach)
-app.command("forget")(localizer.forget)
-app.command("merge")(localizer.merge)
-app.command("export")(localizer.export)
-app.command("info")(info.info)
-app.command("audit")(audit.audit)
-app.command("check")(check.check)
-app.command("keygen")(seal.keygen)
-app.command("seal")(seal.seal)
-app.command("open")(seal.unseal)
-app.command("rewrap")(seal.rewrap)
-app.command("sign")(sign.sign)
-app.command("trust")(sign.trust)
-app.command("simulate")(simulate.simulate)
-app.command("score")(score.score)
-app.command("prior")(prior.prior)
-app.command("teaching")(teaching.teaching)
-app.command("speed")(speed.speed)
-app.command("bench")(bench.bench)
-app.command("report")(bench.report)
+PANELS: dict[str, dict[str, Callable[..., None]]] = {
+    "Locate": {
+        "locate": locate.locate,
+        "check": check.check,
+        "config": config.config,
+    },
+    "Your localizer": {
+        "new": localizer.new,
+        "teach": localizer.teach,
+        "forget": localizer.forget,
+        "learn": localizer.learn,
+        "merge": localizer.merge,
+        "export": localizer.export,
+        "info": info.info,
+        "audit": audit.audit,
+    },
+    "Keys and signatures": {
+        "keygen": seal.keygen,
+        "seal": seal.seal,
+        "open": seal.unseal,
+        "rewrap": seal.rewrap,
+        "sign": sign.sign,
+        "trust": sign.trust,
+    },
+    "Data": {
+        "simulate": simulate.simulate,
+        "score": score.score,
+    },
+    "Science": {
+        "bench": bench.bench,
+        "report": bench.report,
+        "prior": prior.prior,
+        "teaching": teaching.teaching,
+        "speed": speed.speed,
+    },
+}
+"""Every command, in the groups of the help."""
+for panel, commands in PANELS.items():
+    for name, function in commands.items():
+        app.command(name, rich_help_panel=panel, cls=Command)(function)
+app.add_typer(array.app, name="array", rich_help_panel="Locate")
 
 
 @app.callback(invoke_without_command=True)
 def _options(
     version: bool = typer.Option(False, "--version", help="Show the version and stop.", is_eager=True),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Print results, warnings and errors only."),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Also print where errors come from."),
 ) -> None:
+    talk.quiet, talk.verbose = quiet, verbose
     if version:
         from tytoalba import __version__
 
@@ -79,5 +107,9 @@ def main() -> None:
     try:
         app(prog_name="tyto")
     except (TytoError, OSError) as error:
-        print_error(str(error))
+        print_error(error)
         sys.exit(2)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            say("interrupted")
+        raise

@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Column, Table
 
 from tytoalba.cli.console import err, out, print_json
+from tytoalba.cli.options import AsJson, Command, Group
 
-app = typer.Typer(no_args_is_help=True, help="Microphone arrays: list them, look at one, import your own.")
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Microphone arrays: list them, look at one, import your own."
+)
 
 
-@app.command("list")
-def list_arrays(json: Annotated[bool, typer.Option("--json", help="For machines.")] = False) -> None:
+@app.command("list", cls=Command)
+def list_arrays(json: AsJson = False) -> None:
     """List the arrays that come with tytoalba."""
     from tytoalba.signal.array import builtin_arrays
 
@@ -35,12 +37,12 @@ def list_arrays(json: Annotated[bool, typer.Option("--json", help="For machines.
     out.print(table)
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
     name: Annotated[str, typer.Argument(help="Name of a built-in array, or a TOML file.")],
     plot: Annotated[Path | None, typer.Option(help="Also draw it into this picture (png, svg, pdf).")] = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print its file, to start your own from.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Show one array: where its microphones are, its channels, and what it cannot tell."""
     from tytoalba.signal.array import load_array
@@ -62,7 +64,7 @@ def show(
             }
         )
     else:
-        out.print(f"[bold]{escape(array.name)}[/]  {escape(array.description)}")
+        out.print(f"{array.name}  {array.description}")
         table = Table("microphone", "channel", "x front (mm)", "y left (mm)", "z up (mm)")
         for number, (xyz, channel) in enumerate(zip(array.positions, array.channels, strict=True)):
             table.add_row(str(number), str(channel), *(f"{1000 * value:.2f}" for value in xyz))
@@ -81,7 +83,7 @@ def show(
         err.print(f"drawn: {plot}")
 
 
-@app.command("import")
+@app.command("import", cls=Command)
 def import_array(
     file: Annotated[Path, typer.Argument(help="An ODAS configuration (.cfg) or a TOML file to check.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="TOML file to write.")] = None,

@@ -67,7 +67,7 @@ def bench(
 
     if listing:
         for known, path in shipped_configs().items():
-            out.print(f"[bold]{known:14}[/] {load_config(str(path)).about}", soft_wrap=True)
+            out.print(f"{known:14} {load_config(str(path)).about}", soft_wrap=True)
         return
     config = load_config(name, changes or [])
     if seeds is not None:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from tytoalba.cli.console import err, out, print_json, progress_bar
+from tytoalba.cli.console import chosen_array, err, out, print_json, progress_bar
+from tytoalba.cli.options import ArrayOption
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def check(
             help="Recordings, FILE@AZIMUTH where the direction is known, else FILE.", metavar="FILES"
         ),
     ] = None,
-    array: Annotated[str, typer.Option("--array", "-a", help="Built-in array, or a TOML file.")] = "pepper",
+    array: ArrayOption = None,
     told: Annotated[
         Path | None, typer.Option(help="CSV of recordings: file,azimuth a line, azimuth may be empty.")
     ] = None,
@@ -57,9 +58,9 @@ def check(
       tyto check talk.wav --array respeaker-6mic
     """
     from tytoalba.diagnose.check import check_up, read_take
-    from tytoalba.signal.array import load_array
 
-    mics = load_array(array)
+    sources = [_parse(text) for text in recordings or []] + (_read_csv(told) if told else [])
+    mics = chosen_array(array, sources[0][0] if sources else None)
     if evaluate:
         if recordings or told or output:
             raise TytoError("--evaluate simulates its recordings; give no files with it")
@@ -67,7 +68,6 @@ def check(
         return
     if output and (output.is_dir() or not output.parent.is_dir()):
         raise TytoError(f"cannot write {output}: give a file in a folder that is there")
-    sources = [_parse(text) for text in recordings or []] + (_read_csv(told) if told else [])
     if not sources:
         raise TytoError("no recordings; give some, such as front.wav@0 left.wav@90, or free speech talk.wav")
     result = check_up([read_take(path, mics, azimuth) for path, azimuth in sources], mics, turned)
@@ -130,7 +130,7 @@ def _print(result: Checkup) -> None:
     table = Table("", "finding", "evidence", "confidence", "remedy")
     for finding in result.findings:
         cells = (finding.what, finding.evidence, finding.confidence, finding.remedy)
-        table.add_row(f"[{STYLE[finding.kind]}]{finding.kind}[/]", *map(escape, cells))
+        table.add_row(Text(finding.kind, STYLE[finding.kind]), *cells)
     out.print(table)
 
 

@@ -6,45 +6,95 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
-from tytoalba.errors import TytoError
+from tytoalba.errors import ArrayError, TytoError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+    from rich.table import Column, Table
 
-out = Console(highlight=False, emoji=False)
-err = Console(stderr=True, highlight=False, emoji=False)
+    from tytoalba.signal.array import MicArray
+
+# No markup: text such as pip install 'tytoalba[sim]' is printed as it is, in lines and in tables.
+out = Console(highlight=False, emoji=False, markup=False)
+err = Console(stderr=True, highlight=False, emoji=False, markup=False)
 NARROWEST = 50.0
 """Hz: the narrowest band; every method has a frequency in it."""
+BETWEEN_LINES = 5.0
+"""Seconds between two lines of progress where there is no terminal."""
+DEVICE_CHANNELS = {"respeaker-usb-4": 6, "respeaker-6mic": 8, "respeaker-core-v2": 8, "minidsp-uma8": 8}
+"""Channels that a device records, where they are more than its microphones."""
 
 
-def print_error(message: str) -> None:
-    """A refusal, on standard error, in one line however long."""
-    err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+@dataclass
+class Talk:
+    """How much is said on standard error: `tyto --quiet` and `tyto --verbose`."""
+
+    quiet: bool = False
+    verbose: bool = False
+
+
+talk = Talk()
+
+
+def say(message: str) -> None:
+    """What was done, on standard error, in one line however long; not with --quiet."""
+    if not talk.quiet:
+        err.print(message, soft_wrap=True)
+
+
+def note(message: str) -> None:
+    """What the user should know about the results; not with --quiet."""
+    if not talk.quiet:
+        _labelled("note", "yellow", message)
+
+
+def print_error(error: str | BaseException) -> None:
+    """A refusal, on standard error, in one line however long; with --verbose also where it came from."""
+    if talk.verbose and isinstance(error, BaseException):
+        err.print("".join(traceback.format_exception(error)), soft_wrap=True)
+    _labelled("error", "bold red", str(error))
 
 
 def print_warning(
     message: Warning | str,
     category: type[Warning],  # noqa: ARG001
-    filename: str,  # noqa: ARG001
-    lineno: int,  # noqa: ARG001
+    filename: str,
+    lineno: int,
     file: TextIO | None = None,  # noqa: ARG001
     line: str | None = None,  # noqa: ARG001
 ) -> None:
     """A warning, on standard error; takes the place of `warnings.showwarning`."""
-    err.print(f"[bold yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
+    place = f" ({filename}:{lineno})" if talk.verbose else ""
+    _labelled("warning", "bold yellow", f"{message}{place}")
+
+
+def _labelled(label: str, style: str, message: str) -> None:
+    err.print(Text.assemble((f"{label}:", style), " ", message), soft_wrap=True)
+
+
+def plural(n: int, noun: str, nouns: str = "") -> str:
+    """A number and its noun.
+
+    >>> plural(1, "recording"), plural(2, "recording"), plural(2, "process", "processes")
+    ('1 recording', '2 recordings', '2 processes')
+    """
+    return f"{n} {noun if n == 1 else nouns or noun + 's'}"
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON on standard output."""
-    print(json.dumps(value, allow_nan=False))
+    """One line of JSON on standard output, at once."""
+    print(json.dumps(value, allow_nan=False), flush=True)
 
 
 def write_json(value: Any, path: Path) -> None:
@@ -61,6 +111,101 @@ def print_csv(header: Sequence[str], rows: Iterator[Sequence[Any]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)
+
+
+def make_table(*heads: str | Column, title: str = "", caption: str = "") -> Table:
+    """A table for people, to be read at 80 columns: few lines, its first column never broken.
+
+    caption: units and what is not plain from the heads.
+    """
+    from rich import box
+    from rich.table import Column, Table
+
+    first, *others = heads
+    if isinstance(first, str):
+        first = Column(first, no_wrap=True)
+    return Table(
+        first,
+        *others,
+        title=title or None,
+        caption=caption or None,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+    )
+
+
+class Steps:
+    """Progress of one piece of work: to be called with (done, total), and with a new title if it changes.
+
+    Where standard error is no terminal, a plain line every few seconds; short work says nothing.
+    """
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self._began = self._told = time.monotonic()
+        self._last = (0, 0)
+
+    def __call__(self, done: int, total: int, title: str = "") -> None:
+        """So much of so much is done."""
+        now = time.monotonic()
+        if title and title != self.title:
+            self.title, self._began = title, now
+        self._last = (done, total)
+        if now - self._told >= BETWEEN_LINES and (done < total or not total):
+            self._told = now
+            self._tell(done, total, now - self._began)
+
+    def _tell(self, done: int, total: int, spent: float) -> None:
+        share = f" of {total} ({100 * done / total:.0f} %)" if total else ""
+        left = f", {duration(spent * (total - done) / done)} left" if 0 < done < total else ""
+        say(f"{self.title}: {done}{share}{left}")
+
+    def finish(self) -> None:
+        """The last line, if there were others."""
+        done, total = self._last
+        if self._told > self._began and done:
+            say(f"{self.title}: {done} of {total}, done in {duration(time.monotonic() - self._began)}")
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> duration(12.3), duration(200), duration(9000)
+    ('12 s', '3 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+class _Bar(Steps):
+    """A bar on a terminal."""
+
+    def __init__(self, title: str, bars: Progress) -> None:
+        super().__init__(title)
+        self._bars, self._task = bars, bars.add_task(title, total=None)
+
+    def __call__(self, done: int, total: int, title: str = "") -> None:
+        self.title = title or self.title
+        self._bars.update(self._task, completed=done, total=total, description=self.title)
+
+    def finish(self) -> None:
+        """The bar stays as it is."""
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Steps]:
+    """Show progress, with a bar on a terminal, else in plain lines: gives a function of (done, total)."""
+    if talk.quiet or not err.is_terminal:
+        steps = Steps(title)
+        yield steps
+        steps.finish()
+        return
+    with bars() as shown:
+        yield _Bar(title, shown)
 
 
 def bars() -> Progress:
@@ -87,14 +232,6 @@ def bars() -> Progress:
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """One bar; gives a function to call with (done, total)."""
-    with bars() as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-@contextmanager
 def keys_from(identity: Path | None) -> Iterator[None]:
     """Open sealed files with the key in this file, wherever they are read meanwhile; None: as usual."""
     from tytoalba.storage.keys import VARIABLE
@@ -108,6 +245,48 @@ def keys_from(identity: Path | None) -> Iterator[None]:
         if identity is not None:
             os.environ.pop(VARIABLE)
             os.environ.update({VARIABLE: before} if before is not None else {})
+
+
+def chosen_array(option: str | None, recording: str | Sequence[str] | None = None) -> MicArray:
+    """The array of the option --array, else of TYTO_ARRAY, else of `tyto config array`; never a guess.
+
+    recording: what it is for, to say in the refusal which built-in arrays might have recorded it.
+    """
+    from tytoalba.cli.settings import read_settings, settings_file
+    from tytoalba.signal.array import load_array
+
+    if option:
+        return load_array(option)
+    setting = {"TYTO_ARRAY": os.environ.get("TYTO_ARRAY"), str(settings_file()): read_settings().get("array")}
+    for source, name in setting.items():
+        if name:
+            try:
+                return load_array(name)
+            except ArrayError as error:
+                raise ArrayError(f"{source}: {error}") from error
+    raise ArrayError(
+        f"which array?{_looks_like(recording)} Say --array NAME (`tyto array list` has the names), or once "
+        "for all: tyto config array NAME"
+    )
+
+
+def _looks_like(recording: str | Sequence[str] | None) -> str:
+    """What a recording could be of: " talk.wav has 6 channels, 16 kHz: perhaps respeaker-usb-4."."""
+    import soundfile
+
+    from tytoalba.signal.array import builtin_arrays
+
+    files = [recording] if isinstance(recording, str) else list(recording or ())
+    try:
+        found = soundfile.info(files[0])
+    except (IndexError, OSError, RuntimeError, TypeError):
+        return ""
+    n, rate = found.channels if len(files) == 1 else len(files), found.samplerate
+    arrays = [array for array in builtin_arrays().values() if array.sample_rate == rate]
+    as_recorded = [array.name for array in arrays if DEVICE_CHANNELS.get(array.name, array.n_mics) == n]
+    names = as_recorded or [array.name for array in arrays if array.n_mics == n]
+    perhaps = f"perhaps {' or '.join(names)}" if names else "no built-in array records that"
+    return f" {files[0]} has {plural(n, 'channel')}, {rate / 1000:g} kHz: {perhaps}."
 
 
 def parse_band(text: str, sample_rate: int) -> tuple[float, float]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from tytoalba.cli.console import err, out, print_json
@@ -42,7 +41,7 @@ def info(
         from tytoalba.bench.plots import plot_evidence, save_figure
 
         save_figure(plot_evidence(owl.evidence, f"{model.name}: taught frames"), plot)
-        err.print(f"drawn: {plot}", soft_wrap=True, markup=False)
+        err.print(f"drawn: {plot}", soft_wrap=True)
 
 
 def _described(path: Path, owl: Localizer) -> dict[str, Any]:
@@ -127,8 +126,8 @@ def _say(text: str) -> None:
 
 
 def _shown(text: str) -> str:
-    """Text as it is: names in a file from elsewhere can hold markup, or letters that steer a terminal."""
-    return escape("".join(letter if letter.isprintable() else "?" for letter in text))
+    """Text as it is: names in a file from elsewhere can hold letters that steer a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _date(seconds: int) -> str:

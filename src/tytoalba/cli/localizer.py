@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tytoalba.cli.console import err, keys_from, out, print_json, progress_bar
+from tytoalba.cli.console import chosen_array, err, keys_from, note, out, print_json, progress_bar
+from tytoalba.cli.options import ArrayOption
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="What was done, as JSON.")]
 
 def new(
     model: Annotated[Path, typer.Argument(help="File to make; with the suffix .age it is sealed.")],
-    array: Annotated[
-        str | None, typer.Option("--array", "-a", help="Built-in array, or a TOML file; pepper.")
-    ] = None,
+    array: ArrayOption = None,
     like: Annotated[
         Path | None, typer.Option(help="Make it mergeable with this one: same array, prior, options, seed.")
     ] = None,
@@ -75,12 +74,12 @@ def new(
         if like is not None:
             owl = Localizer.like(read_owl(like, None))
         else:
-            owl = Localizer.new(array or "pepper", seed=seed, **options)
+            owl = Localizer.new(chosen_array(array), seed=seed, **options)
         owl = create(model, owl, sealed=seal or model.suffix == SEALED_SUFFIX)
     made = f"{model}: {owl.array.name}, {owl.state.options['n_features']} features, nothing taught yet"
-    err.print(made, soft_wrap=True, markup=False)
+    err.print(made, soft_wrap=True)
     if not has_extra():
-        err.print("[yellow]note:[/] no ledger and no seal: these need pip install 'tytoalba\\[privacy]'")
+        note("no ledger and no seal: these need pip install 'tytoalba[privacy]'")
 
 
 def learn(
@@ -238,7 +237,6 @@ def export(
     err.print(
         f"{output}: {output.stat().st_size / 1e6:.1f} MB" + (f", signed: {signature}" if signature else ""),
         soft_wrap=True,
-        markup=False,
     )
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from tytoalba.cli.console import err, keys_from, out, parse_band, print_csv, print_json
+from tytoalba.cli.console import chosen_array, err, keys_from, note, out, parse_band, print_csv, print_json
 from tytoalba.cli.localizer import IdentityFile
+from tytoalba.cli.options import ArrayOption
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
@@ -31,9 +32,7 @@ def locate(
     model: Annotated[
         Path | None, typer.Option("--model", "-M", help="A localizer of your own (`tyto new`), or a model.")
     ] = None,
-    array: Annotated[
-        str | None, typer.Option("--array", "-a", help="Built-in array, or a TOML file; pepper.")
-    ] = None,
+    array: ArrayOption = None,
     method: Annotated[
         str | None,
         typer.Option("--method", "-m", help="Without a model: srp, music, or prior (from simulations)."),
@@ -118,13 +117,13 @@ def locate(
             table.add_row(f"{frame.time:.2f}", angles, ", ".join(f"{c:.2f}" for c in frame.confidence))
         out.print(table)
     if mics.mirror_axis is not None:
-        err.print(f"[yellow]note:[/] {mics.name} cannot tell {mics.ambiguities[0]}")
+        note(f"{mics.name} cannot tell {mics.ambiguities[0]}")
     if plot is not None:
         from tytoalba.bench.plots import plot_directions, save_figure
 
         by = model.name if model else method or "srp"
         save_figure(plot_directions(found, f"{Path(files[0]).name} ({mics.name}, {by})"), plot)
-        err.print(f"drawn: {plot}", soft_wrap=True, markup=False)
+        err.print(f"drawn: {plot}", soft_wrap=True)
 
 
 def _by_method(
@@ -132,11 +131,10 @@ def _by_method(
 ) -> tuple[MicArray, Iterator[Located]]:
     from tytoalba.localizer.locate import METHODS
     from tytoalba.localizer.locate import locate as located
-    from tytoalba.signal.array import load_array
 
     if method not in METHODS:
         raise TytoError(f"no method called {method!r}; known: {', '.join(METHODS)}")
-    mics = load_array(array or "pepper")
+    mics = chosen_array(array, source)
     limits = parse_band(band, mics.sample_rate)
     n_sources = _sources(sources, mics.n_mics)
     return mics, located(source, mics, method, n_sources=n_sources, band=limits, silence_db=silence)

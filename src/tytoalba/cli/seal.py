@@ -78,14 +78,14 @@ def keygen(
     if output is None and recovery is not None and os.path.lexists(path):
         held = [key.public for key in find_identities(path) if isinstance(key, Identity)]
         usual = [public for public in held if public is not None]
-        err.print(f"{path} stays; only the recovery key is made", soft_wrap=True, markup=False)
+        err.print(f"{path} stays; only the recovery key is made", soft_wrap=True)
     else:
         made[str(path)] = make_identity(path, ask_new() if passphrase else None)
         usual = [made[str(path)]] if output is None else []
     if recovery is not None:
         made[str(recovery)] = make_identity(recovery)
         usual.append(made[str(recovery)])
-        err.print(f"keep {recovery} away from this machine", soft_wrap=True, markup=False)
+        err.print(f"keep {recovery} away from this machine", soft_wrap=True)
     if usual:
         add_default_recipients(usual)
     if json:

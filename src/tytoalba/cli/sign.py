@@ -33,7 +33,7 @@ def sign(
             raise TytoError(f"{file} is neither a state nor a model: nothing was signed")
     key = find_signing_key()
     for file, kind in kinds.items():
-        err.print(f"signed: {signed(file, kind)}", soft_wrap=True, markup=False)
+        err.print(f"signed: {signed(file, kind)}", soft_wrap=True)
     out.print(key.fingerprint)
 
 
@@ -65,6 +65,6 @@ def trust(
         print_json(known)
         return
     for key, comment in known.items():
-        out.print(f"{key}  {comment}", soft_wrap=True, markup=False)
+        out.print(f"{key}  {comment}", soft_wrap=True)
     if not known:
         err.print("nobody is trusted yet; your own key is, once something was signed")

@@ -1,0 +1,57 @@
+"""Options that several commands have, each with one name and one wording, and the look of the help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+ArrayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--array",
+        "-a",
+        help="Built-in array (see `tyto array list`) or TOML file; default: TYTO_ARRAY, then "
+        "`tyto config array`.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Processes = Annotated[int, typer.Option("--processes", "-j", help="Processes to use; 0: one per core.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of all that is random.")]
+IdentityFile = Annotated[
+    Path | None,
+    typer.Option("--identity", "-i", help="File with your secret key; default: TYTO_IDENTITY, then yours."),
+]
+Speech = Annotated[
+    Path | None,
+    typer.Option("--speech", help="Folder of real speech, one file per speaker; default: a synthetic voice."),
+]
+Band = Annotated[str | None, typer.Option("--band", help="Frequencies to use, LOW-HIGH in Hz, or full.")]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: a GPU where there is one.")]
+Results = Annotated[Path | None, typer.Option("--results", help="Also write the results to this JSON file.")]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Draw into this picture (png, svg, pdf, jpg).")]
+
+
+class Command(TyperCommand):
+    """A command whose help does not call a switch `<bool>`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its parameters; switches have nothing to fill in."""
+        return _plain_switches(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """A group of commands, with help as `Command` has it."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its parameters; switches have nothing to fill in."""
+        return _plain_switches(super().get_params(ctx))
+
+
+def _plain_switches(params: list[Any]) -> list[Any]:
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params

@@ -1,0 +1,47 @@
+"""What the user has set for good: a small TOML file in the user's configuration folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from tytoalba.errors import FileError
+
+KNOWN = {"array": "The array of commands that are given none: a built-in name or a TOML file."}
+"""Every setting, and what it is for."""
+
+
+def settings_file() -> Path:
+    """Where the settings are: $XDG_CONFIG_HOME/tytoalba/config.toml."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "tytoalba" / "config.toml"
+
+
+def read_settings() -> dict[str, str]:
+    """The settings, none where there is no file."""
+    path = settings_file()
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path} is not valid TOML: {error}; mend or remove it") from error
+    for key, value in found.items():
+        if key not in KNOWN:
+            raise FileError(f"{path}: unknown key {key!r}; known: {', '.join(KNOWN)}")
+        if not isinstance(value, str):
+            raise FileError(f"{path}: {key} must be text, got {value!r}")
+    return found
+
+
+def write_settings(settings: Mapping[str, str]) -> None:
+    """Write the settings, whole or not at all."""
+    from tytoalba.storage.files import written_whole
+
+    path = settings_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in settings.items()]
+    with written_whole(path) as temporary:
+        temporary.write_text("".join(lines), encoding="utf-8")
