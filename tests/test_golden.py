@@ -39,7 +39,8 @@ from tytoalba.data.features import FeatureSet
 from tytoalba.data.simulation.stems import Stems
 from tytoalba.errors import TytoError
 from tytoalba.learning.prior.prior import Prior
-from tytoalba.localizer import store as custody
+from tytoalba.localizer import store
+from tytoalba.localizer.store import open_store
 from tytoalba.storage.signatures import read_manifest, verify_file
 
 pytest.importorskip("pyrage")
@@ -89,8 +90,8 @@ def test_there_are_no_other_golden_files() -> None:
 
 @pytest.mark.parametrize("name", ["plain.tyto", "sealed.tyto.age"])
 def test_states_open_and_their_ledgers_are_true(golden: Path, name: str) -> None:
-    owl = custody.read(golden / name)
-    told, verdict = custody.steps(golden / name, owl)
+    opened = open_store(golden / name)
+    owl, (told, verdict) = opened.localizer, opened.steps()
     assert verdict == "verified"
     assert [(step["what"], step["n_frames"], step["time"]) for step in told] == [
         ("created", 0, NOW), ("learned", 9, NOW), ("forgot", 3, NOW), ("merged", 3, NOW),
@@ -104,27 +105,27 @@ def test_states_open_and_their_ledgers_are_true(golden: Path, name: str) -> None
 
 @pytest.mark.parametrize("name", ["plain.tyto", "sealed.tyto.age"])
 def test_states_can_be_changed_further(golden: Path, name: str) -> None:
-    with custody.changing(golden / name) as step:
-        step.what, step.change = "forgot", step.owl.forget(who="anna")
-    owl = custody.read(golden / name)
-    told, verdict = custody.steps(golden / name, owl)
+    with store.edit(golden / name) as localizer:
+        localizer.forget(who="anna")
+    opened = open_store(golden / name)
+    owl, (told, verdict) = opened.localizer, opened.steps()
     assert (owl.n_frames, len(told), verdict) == (6, 5, "verified")
 
 
 def test_the_model_opens_and_its_signature_holds(golden: Path) -> None:
     path = golden / "model.tyto"
-    model = custody.read(path)
+    model = store.read(path)
     assert model.to_bytes() == path.read_bytes()
     assert (model.can_learn, model.n_frames) == (False, 9)
     signer = read_manifest((golden / "model.tyto.sig").read_bytes()).signer
     manifest = verify_file(path, "model", trusted=[signer])
     assert (manifest.sequence, manifest.time, manifest.size) == (NOW, NOW, path.stat().st_size)
     assert manifest.about == {"frames": 9, "released against": "few frames"}
-    assert signer == custody.read(golden / "plain.tyto").owner
+    assert signer == store.read(golden / "plain.tyto").owner
 
 
 def test_the_model_is_that_of_the_state(golden: Path) -> None:
-    state, model = (custody.read(golden / f"{name}.tyto").model for name in ("plain", "model"))
+    state, model = (store.read(golden / f"{name}.tyto").model for name in ("plain", "model"))
     assert np.abs(state.W - model.W).max() < 1e-5
     assert np.array_equal(state.coarse().weight, model.weight)
     assert (state.options, state.array) == (model.options, model.array)
@@ -140,7 +141,7 @@ def test_altered_ones_are_refused(golden: Path, name: str) -> None:
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(TytoError):
-        custody.read(golden / name.removesuffix(".ledger").removesuffix(".sig"))
+        store.read(golden / name.removesuffix(".ledger").removesuffix(".sig"))
 
 
 def test_the_prior_opens() -> None:

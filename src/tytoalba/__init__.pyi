@@ -8,6 +8,7 @@ from .errors import TytoWarning as TytoWarning
 from .localizer.localizer import Localizer as Localizer
 from .localizer.locate import Located as Located
 from .localizer.locate import locate as locate
+from .localizer.store import open_store as open_store
 from .signal.array import MicArray as MicArray
 from .signal.array import builtin_arrays as builtin_arrays
 from .signal.array import import_odas as import_odas

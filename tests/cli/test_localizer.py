@@ -21,7 +21,7 @@ from tests.helpers.states import ARRAY, contents, settle, wave, write_wave
 from tytoalba.cli.console import keys_from
 from tytoalba.cli.localizer import _time
 from tytoalba.data.folder import write_array, write_recording
-from tytoalba.localizer import store as custody
+from tytoalba.localizer import store
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.signal.array import load_array
 from tytoalba.storage.keys import (
@@ -49,9 +49,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         add_default_recipients([public := make_identity(identity_path())])
         for name, azimuth in (("a.wav", 135.0), ("b.wav", 77.0)):
             seal_file(write_wave(folder / name, azimuth, 0.5), folder / f"{name}.age", [public])
-        custody.create(folder / "k.tyto", Localizer.new(ARRAY, n_features=40, seed=1))
-        with custody.changing(folder / "k.tyto") as step:
-            step.change = step.owl.teach(folder / "a.wav", 135.0)
+        store.create(folder / "k.tyto", Localizer.new(ARRAY, n_features=40, seed=1))
+        with store.edit(folder / "k.tyto") as localizer:
+            localizer.teach(folder / "a.wav", 135.0)
         yield folder
 
 
@@ -65,8 +65,8 @@ def stage(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("mine.toml").write_text(replace(load_array(ARRAY), name="mine", sample_rate=44100).to_toml())
         write_audio("mono.wav", wave(77.0, 0.5)[0], 16000)
         write_audio("silent.wav", wave(77.0, 0.5) * 1e-4, 16000)
-        custody.create("other.tyto", Localizer.new(ARRAY, n_features=40, seed=2))
-        custody.create("sealed.age", Localizer.new(ARRAY, n_features=40, seed=2), sealed=True)
+        store.create("other.tyto", Localizer.new(ARRAY, n_features=40, seed=2))
+        store.create("sealed.age", Localizer.new(ARRAY, n_features=40, seed=2), sealed=True)
     return folder
 
 
@@ -105,7 +105,7 @@ def test_how_much_simulations_count_can_be_chosen(
         options = informed(tyto, state)["options"]
         assert (options["prior_frames"], options["simulated"]) == (prior_frames, simulated)
         assert tyto("teach", state, made / "a.wav", "--at", "250").code == 0  # where it does not come from
-        answers.add(custody.read(Path(state)).model.scores(features(2)).tobytes())
+        answers.add(store.read(Path(state)).model.scores(features(2)).tobytes())
     assert len(answers) == 3
 
 
@@ -128,7 +128,7 @@ def test_a_session_is_the_same_plain_and_sealed(
     assert empty["k.tyto"] == empty["s.age"]
     for state, suffix in states.items():
         ran = tyto("teach", state, f"a.wav{suffix}", "--at", "135", "--who", "monday")
-        assert (ran.code, ran.out) == (0, "learned 4 frames in 1 lesson(s)\n")
+        assert (ran.code, ran.out) == (0, "learned 4 frames in 1 lesson\n")
     assert read_secret("k.tyto") == read_secret("s.age")
     for state, suffix in states.items():
         ran = tyto("teach", state, f"b.wav{suffix}", "--at", "77", "--json")
@@ -149,7 +149,7 @@ def test_a_session_is_the_same_plain_and_sealed(
         ran = tyto("forget", state, "--who", "monday", "--json")
         assert json.loads(ran.out) == {"model": state, "forgot": 4, "lessons": 1}
     for state, suffix in states.items():
-        assert tyto("forget", state, f"b.wav{suffix}", "--at", "77").out == "forgot 4 frames in 1 lesson(s)\n"
+        assert tyto("forget", state, f"b.wav{suffix}", "--at", "77").out == "forgot 4 frames in 1 lesson\n"
         assert read_secret(state) == empty[state]
         assert informed(tyto, state)["ledger"] == "verified"
     assert (tmp_path / "s.age").read_bytes().startswith(b"age-encryption.org/")
@@ -186,7 +186,7 @@ def test_learning_a_sealed_folder_and_forgetting_it(tyto: Tyto) -> None:
         "learned": 6,
         "lessons": 2,
     }
-    assert tyto("learn", "p.tyto", "rec").out == "learned 6 frames in 2 lesson(s)\n"
+    assert tyto("learn", "p.tyto", "rec").out == "learned 6 frames in 2 lessons\n"
     assert read_secret("k.tyto") == read_secret("p.tyto")
     assert "was taught already" in tyto("learn", "p.tyto", "rec", "--part", "train").error
     assert (
@@ -197,7 +197,7 @@ def test_learning_a_sealed_folder_and_forgetting_it(tyto: Tyto) -> None:
     assert tyto("forget", "p.tyto", "--data", "rec", "--part", "test").code == 0
     assert informed(tyto, "p.tyto")["evidence"][200] == 0
     assert tyto("forget", "p.tyto", "--data", "rec", "--part", "train").code == 0
-    assert tyto("forget", "k.tyto", "--data", "sealed").out == "forgot 6 frames in 2 lesson(s)\n"
+    assert tyto("forget", "k.tyto", "--data", "sealed").out == "forgot 6 frames in 2 lessons\n"
     assert read_secret("k.tyto") == read_secret("p.tyto") == before
 
 
@@ -246,9 +246,9 @@ def test_two_talkers_at_once(tyto: Tyto) -> None:
 def test_states_of_others_are_merged_when_they_are_signed_and_trusted(
     tyto: Tyto, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owl = custody.read("k.tyto")
+    owl = store.read("k.tyto")
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "their home"))
-    custody.create("theirs.tyto", Localizer.like(owl))
+    store.create("theirs.tyto", Localizer.like(owl))
     assert tyto("teach", "theirs.tyto", "b.wav", "--at", "77").code == 0
     signed = tyto("sign", "theirs.tyto")
     assert (signed.code, signed.err) == (0, "signed: theirs.tyto.sig\n")
@@ -271,7 +271,7 @@ def test_states_of_others_are_merged_when_they_are_signed_and_trusted(
     assert (
         tyto("trust", fingerprint, "--name", "Anna [/b]").out.splitlines()[-1] == f"{fingerprint}  Anna [/b]"
     )
-    assert tyto("merge", "k.tyto", "theirs.tyto").out == "merged 4 frames in 1 lesson(s)\n"
+    assert tyto("merge", "k.tyto", "theirs.tyto").out == "merged 4 frames in 1 lesson\n"
     assert json.loads(tyto("trust", "--json").out)[fingerprint] == "Anna [/b]"
     assert fingerprint not in tyto("trust", fingerprint, "--remove").out
     assert "tyto trust" in tyto("merge", "k2.tyto", "theirs.tyto").error
@@ -420,7 +420,7 @@ def test_info_tells_in_words_and_in_a_picture(tyto: Tyto, folder: Path) -> None:
     assert (ran.code, ran.err) == (0, "drawn: k.png\n")
     assert (folder / "k.png").read_bytes().startswith(b"\x89PNG")
     assert f"k.tyto: state for {ARRAY}, {megabytes('k.tyto')} MB\n" in ran.out
-    assert "\n4 frames in 1 lessons, 0 of them kept; 11 of 360" in ran.out
+    assert "\n4 frames in 1 lesson, 0 of them kept; 11 of 360" in ran.out
     assert " 120-149 ######################################## 4\n" in ran.out
     assert "ledger: verified\n" in ran.out
     assert "learned, 4 frames" in ran.out
@@ -428,7 +428,7 @@ def test_info_tells_in_words_and_in_a_picture(tyto: Tyto, folder: Path) -> None:
 
 
 def test_names_from_elsewhere_are_shown_and_not_obeyed(tyto: Tyto, folder: Path) -> None:
-    owl = custody.read("k.tyto").owned_by("")
+    owl = store.read("k.tyto").owned_by("")
     owl.teach(folder / "b.wav", 77.0, who="eve", keep=True, when=10**17)
     kept = owl.state.kept
     kept |= {name: replace(lesson, who="[/x] \x1b[2J[red]eve") for name, lesson in kept.items()}

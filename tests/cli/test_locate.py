@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from tests.helpers.commands import Tyto
 from tests.helpers.states import ARRAY, contents, settle, wave, write_wave
 from tytoalba.cli.locate import _dcase
-from tytoalba.localizer import store as custody
+from tytoalba.localizer import store
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.locate import Located
 from tytoalba.signal.array import load_array
@@ -43,9 +43,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         seal_file(write_wave(folder / "a.wav", 200.0, 1.0), folder / "a.wav.age", [public])
         owl = Localizer.new(ARRAY, n_features=40, seed=1)
         owl.teach(wave(200.0, 0.4, 1), 200.0)
-        custody.create(folder / "k.tyto", owl)
-        custody.create(folder / "s.age", owl, sealed=True)
-        custody.export(owl, folder / "m.model")
+        store.create(folder / "k.tyto", owl)
+        store.create(folder / "s.age", owl, sealed=True)
+        store.export(owl, folder / "m.model")
         yield folder
 
 

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from tests.helpers.states import ARRAY, settle, wave
 from tytoalba.data.folder import write_array, write_recording
-from tytoalba.localizer import store as custody
+from tytoalba.localizer import store
 from tytoalba.localizer.frontend import Ear
 from tytoalba.localizer.localizer import Localizer, _phase
 from tytoalba.signal.array import load_array
@@ -117,7 +117,7 @@ def test_sealed_work_leaves_nothing_to_read(tmp_path: Path, monkeypatch: pytest.
         seal_file(file, target.with_name(file.name + ".age"), [public])
     with threadpool_limits(1):
         owl = Localizer.new(ARRAY, n_features=100, seed=1)
-        custody.create(work / "s.age", owl, sealed=True)
+        store.create(work / "s.age", owl, sealed=True)
         wanted = needles(secret / "a.wav", owl, 135.0)
         learned = needles(secret / "rec" / "train" / "one.wav", owl, 20.0)
     wanted = {name: [*runs, *learned[name]] for name, runs in wanted.items()}
@@ -166,10 +166,10 @@ def test_the_search_finds_what_lies_open(tmp_path: Path, monkeypatch: pytest.Mon
     sound = tmp_path / "a.wav"
     write_audio(sound, wave(135.0, 0.5), load_array(ARRAY).sample_rate)
     with threadpool_limits(1):
-        owl = custody.create(tmp_path / "k.tyto", Localizer.new(ARRAY, n_features=100, seed=1))
+        owl = store.create(tmp_path / "k.tyto", Localizer.new(ARRAY, n_features=100, seed=1))
         wanted = needles(sound, owl, 135.0)
-        with custody.changing(tmp_path / "k.tyto") as step:
-            step.change = step.owl.teach(sound, 135.0, keep=True)
+        with store.edit(tmp_path / "k.tyto") as localizer:
+            localizer.teach(sound, 135.0, keep=True)
     assert found(wanted, [sound.read_bytes()]) == {"sound"}
     assert found(wanted, [read_audio(sound, load_array(ARRAY)).samples.tobytes()]) == {"floats"}
     assert found(wanted, [read_secret(tmp_path / "k.tyto")]) == {"state", "codes"}

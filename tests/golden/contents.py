@@ -37,8 +37,8 @@ from tytoalba.learning.inputs import EXPANSIONS, Inputs
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import shipped_priors
-from tytoalba.localizer import store as custody
-from tytoalba.localizer.localizer import Change, Localizer
+from tytoalba.localizer import store
+from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.locate import Located, locate
 from tytoalba.localizer.model import Model, task_of
 from tytoalba.localizer.state import Kept, State
@@ -190,16 +190,15 @@ def keep_states(folder: Path) -> None:
         start = Localizer(State.new(ARRAY, small_prior(), seed=5, n_features=8))
         other = Localizer.like(start)
         other.state.teach(lesson(features, 3))
-        custody.create(path, start, sealed=path.suffix == ".age")
-        with custody.changing(path) as step:
-            names = [step.owl.state.teach(lesson(features, k)) for k in range(2)]
-            names.append(step.owl.state.teach(lesson(features, 2), Kept("anna", (75.0,), NOW)))
-            step.change = Change(9, tuple(names))
-        with custody.changing(path) as step:
-            step.what, step.change = "forgot", Change(3, (step.owl.state.forget(lesson(features, 1)),))
-        with custody.changing(path) as step:
-            step.what, step.change = "merged", step.owl.merge(other)
-    custody.export(custody.read(folder / "plain.tyto"), folder / "model.tyto", ["few frames"])
+        store.create(path, start, sealed=path.suffix == ".age")
+        with store.edit(path) as localizer:
+            kept = Kept("anna", (75.0,), NOW)
+            localizer._taught((lesson(features, k), kept if k == 2 else None) for k in range(3))
+        with store.edit(path) as localizer:
+            localizer._forgot([lesson(features, 1)])
+        with store.edit(path) as localizer:
+            localizer.merge(other)
+    store.export(store.read(folder / "plain.tyto"), folder / "model.tyto", ["few frames"])
 
 
 def bench_result(output: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tytoalba.localizer import store as custody
+from tytoalba.localizer import store
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.storage.keys import add_default_recipients, identity_path, make_identity, make_key_folder
@@ -65,8 +65,8 @@ class Kit:
 
     def add(self, path: Path, number: int) -> None:
         """Teach a state one of the lessons, as a step of its own."""
-        with custody.changing(path) as step:
-            step.change = step.owl.merge(self.lessons[number])
+        with store.edit(path) as localizer:
+            localizer.merge(self.lessons[number])
 
     def start(self) -> Localizer:
         """A state that learned nothing, and can learn the lessons."""
@@ -83,7 +83,7 @@ def make_kit(folder: Path, n_lessons: int = 3, n_features: int = 40) -> Kit:
         lesson.teach(wave(40.0 * number + 15, 0.4, number), 40.0 * number + 15)
     kit = Kit(folder, lessons)
     for path in (folder / "k.tyto", folder / "s.age"):
-        custody.create(path, start, sealed=path.suffix == ".age")
+        store.create(path, start, sealed=path.suffix == ".age")
         kit.add(path, 0)
         kit.add(path, 1)
     return kit
@@ -91,7 +91,7 @@ def make_kit(folder: Path, n_lessons: int = 3, n_features: int = 40) -> Kit:
 
 def ledger_says(path: Path) -> tuple[list[str], str]:
     """What was done to a state, step by step, and whether that is true."""
-    told, verdict = custody.steps(path, custody.read(path))
+    told, verdict = store.open_store(path).steps()
     return [step["what"] for step in told], verdict
 
 

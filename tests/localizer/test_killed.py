@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from tests.helpers.states import Kit, in_child, make_kit, settle
 from tytoalba.errors import UnfinishedStepError
-from tytoalba.localizer import store as custody
+from tytoalba.localizer import store
 from tytoalba.storage.ledger import Ledger, ledger_path
 from tytoalba.storage.sealed import read_secret
 
@@ -92,7 +92,7 @@ class Scene:
         if read_secret(self.path) == self.old:
             self.teach()
         else:
-            with custody.changing(self.path):
+            with store.edit(self.path):
                 pass
         assert read_secret(self.path) == self.new
         Ledger.open(ledger_path(self.path)).check_state(hashlib.sha256(self.new).hexdigest())
@@ -190,7 +190,7 @@ def test_a_lesson_in_what_a_killed_one_left_is_gone_when_it_is_forgotten(kit: Ki
     scene = Scene(kit, "k.tyto")
     left = kit.folder / ".k.tyto.new"
     left.write_bytes(scene.new)
-    with custody.changing(scene.path) as step:
+    with store.edit(scene.path) as localizer:
         assert not left.exists()
-        step.owl.merge(kit.lessons[2])
+        localizer.merge(kit.lessons[2])
     assert not left.exists()

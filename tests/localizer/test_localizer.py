@@ -487,7 +487,7 @@ def test_owners_are_written_down(owl: Localizer, tmp_path: Path) -> None:
     mine.forget(who="ann")
     assert mine.owner == "f" * 64
     assert owl.n_frames == 9
-    with pytest.raises(TytoError, match=r"stands in a ledger.*custody\.changing"):
+    with pytest.raises(TytoError, match=r"has a ledger.*open_store\(path\)\.edit\(\)"):
         mine.save(tmp_path / "mine")
     mine.owned_by("").save(tmp_path / "mine")
     assert Localizer.load(tmp_path / "mine").owner == ""

@@ -9,12 +9,15 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from threadpoolctl import threadpool_limits
 
+from tests.helpers.localizers import phase
 from tests.helpers.states import (
     ARRAY,
     Kit,
@@ -35,8 +38,8 @@ from tytoalba.errors import (
     TytoError,
     UntrustedSignerError,
 )
-from tytoalba.localizer import store as custody
-from tytoalba.localizer.localizer import Localizer
+from tytoalba.localizer import store
+from tytoalba.localizer.localizer import Change, Localizer
 from tytoalba.storage.keys import (
     add_default_recipients,
     identity_path,
@@ -44,7 +47,7 @@ from tytoalba.storage.keys import (
     make_key_folder,
     recipients_path,
 )
-from tytoalba.storage.ledger import Ledger, ledger_path
+from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path
 from tytoalba.storage.sealed import read_secret, seal_bytes, seal_file
 from tytoalba.storage.signatures import sign_file, signature_path
 from tytoalba.storage.signers import SigningKey, TrustStore, find_signing_key
@@ -74,7 +77,11 @@ def plain(path: Path) -> bytes:
 def refused(path: Path, error: type[TytoError] = TytoError) -> str:
     """A state that neither reads nor changes, for the same reason; nothing is touched."""
     before, said = contents(path.parent), []
-    for attempt in (lambda: custody.read(path), lambda: custody.changing(path).__enter__()):
+    attempts: list[Callable[[], object]] = [
+        lambda: store.read(path),
+        lambda: ExitStack().enter_context(store.edit(path)),
+    ]
+    for attempt in attempts:
         with pytest.raises(error) as told:
             attempt()
         said.append(str(told.value))
@@ -98,22 +105,22 @@ def test_sealed_and_plain_hold_the_same_bytes(kit: Kit) -> None:
     assert plain(sealed) == state.read_bytes()
     for path in (sealed, state):
         kit.add(path, 2)
-        assert ledger_says(path) == (["created", *["learned"] * 3], "verified")
+        assert ledger_says(path) == (["created", *["merged"] * 3], "verified")
         assert path.stat().st_mode & 0o777 == 0o600
     assert plain(sealed) == state.read_bytes()
     assert sealed.read_bytes().startswith(b"age-encryption.org/")
     sound = wave(55.0, 0.4)
-    assert custody.read(sealed).locate(sound) == custody.read(state).locate(sound)
+    assert store.read(sealed).locate(sound) == store.read(state).locate(sound)
 
 
 def test_a_block_that_changes_nothing_or_fails_writes_nothing(kit: Kit) -> None:
     before = contents(kit.folder)
-    with custody.changing(kit.folder / "k.tyto"):
+    with store.edit(kit.folder / "k.tyto"):
         pass
 
     def fail() -> None:
-        with custody.changing(kit.folder / "k.tyto") as step:
-            step.owl.merge(kit.lessons[2])
+        with store.edit(kit.folder / "k.tyto") as localizer:
+            localizer.merge(kit.lessons[2])
             raise RuntimeError("no")
 
     with pytest.raises(RuntimeError, match="no"):
@@ -126,17 +133,17 @@ def test_a_link_is_the_state_that_it_points_to(kit: Kit) -> None:
     link.symlink_to(kit.folder / "k.tyto")
     kit.add(link, 2)
     assert link.is_symlink()
-    assert custody.read(link).n_frames == custody.read(kit.folder / "k.tyto").n_frames
+    assert store.read(link).n_frames == store.read(kit.folder / "k.tyto").n_frames
     assert ledger_says(link) == ledger_says(kit.folder / "k.tyto")
 
 
 def test_new_states_are_never_written_over_old_ones(kit: Kit) -> None:
     before = contents(kit.folder)
     with pytest.raises(FileError, match=r"k\.tyto is there already .* choose another name"):
-        custody.create(kit.folder / "k.tyto", kit.start())
+        store.create(kit.folder / "k.tyto", kit.start())
     (kit.folder / "k.tyto").rename(kit.folder / "moved")
     with pytest.raises(FileError, match=r"k\.tyto\.ledger is there already"):
-        custody.create(kit.folder / "k.tyto", kit.start())
+        store.create(kit.folder / "k.tyto", kit.start())
     (kit.folder / "moved").rename(kit.folder / "k.tyto")
     assert contents(kit.folder) == before
 
@@ -144,12 +151,12 @@ def test_new_states_are_never_written_over_old_ones(kit: Kit) -> None:
 def test_what_a_killed_new_left_does_not_stand_in_the_way(kit: Kit) -> None:
     path = kit.folder / "n.tyto"
     Ledger.open(ledger_path(path), find_signing_key()).append("created", "0" * 64)
-    custody.create(path, kit.start())
+    store.create(path, kit.start())
     kit.add(path, 0)
-    assert ledger_says(path) == (["created", "learned"], "verified")
+    assert ledger_says(path) == (["created", "merged"], "verified")
     torn = kit.folder / "t.tyto"
     ledger_path(torn).write_bytes(ledger_path(path).read_bytes()[:50])
-    custody.create(torn, kit.start())
+    store.create(torn, kit.start())
     assert ledger_says(torn) == (["created"], "verified")
 
 
@@ -157,22 +164,137 @@ def test_what_a_killed_new_left_does_not_stand_in_the_way(kit: Kit) -> None:
 def test_an_interruption_after_the_state_was_written_keeps_both(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, sealed: bool
 ) -> None:
-    write = custody._write
+    write = store._write
 
     def interrupted(*arguments: Any) -> None:
         write(*arguments)
         raise KeyboardInterrupt
 
     path, new = kit.folder / ("s.age" if sealed else "k.tyto"), kit.folder / ("n.age" if sealed else "n.tyto")
-    monkeypatch.setattr(custody, "_write", interrupted)
+    monkeypatch.setattr(store, "_write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kit.add(path, 2)
     with pytest.raises(KeyboardInterrupt):
-        custody.create(new, kit.start(), sealed=sealed)
+        store.create(new, kit.start(), sealed=sealed)
     monkeypatch.undo()
     settle(monkeypatch, kit.folder)
-    assert ledger_says(path) == (["created", *["learned"] * 3], "verified")
+    assert ledger_says(path) == (["created", *["merged"] * 3], "verified")
     assert ledger_says(new) == (["created"], "verified")
+
+
+# ---- what the ledger says is what was done ----
+
+
+def steps_of(path: Path) -> list[tuple[str, int]]:
+    rows, verdict = store.open_store(path).steps()
+    assert verdict == "verified"
+    return [(row["what"], row["n_frames"]) for row in rows]
+
+
+def test_teaching_ten_frames_is_recorded_as_that(kit: Kit) -> None:
+    """As the refusal of `Localizer.save` says it: nothing but the localizer is asked for."""
+    opened = store.open_store(kit.folder / "k.tyto")
+    with pytest.raises(TytoError, match=r"with open_store\(path\)\.edit\(\) as localizer"):
+        opened.localizer.save(opened.path)
+    sound, before = wave(200.0, 1.0, 9), opened.path.read_bytes()
+    with opened.edit() as localizer:
+        change = localizer.teach(sound, 200.0)
+    assert (change.what, change.n_frames, len(change.lessons)) == ("learned", 10, 1)
+    assert steps_of(opened.path)[-1] == ("learned", 10)
+    assert opened.localizer.n_frames == store.read(opened.path).n_frames
+    with opened.edit() as localizer:
+        assert localizer.forget(sound, 200.0).what == "forgot"
+    assert steps_of(opened.path)[-2:] == [("learned", 10), ("forgot", 10)]
+    assert opened.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["k.tyto", "s.age"])
+def test_changes_of_one_kind_are_one_step_and_others_steps_of_their_own(kit: Kit, name: str) -> None:
+    path, second, third = kit.folder / name, *kit.lessons[1:]
+    n, sounds = second.n_frames, [wave(200.0, 0.4, 8), wave(300.0, 0.4, 9)]
+    start = steps_of(path)
+    with store.edit(path) as localizer:
+        ids = [localizer.teach(sound, 200.0).lessons[0] for sound in sounds]
+        localizer.forget(wave(55.0, 0.4, 1), 55.0)
+        localizer.merge(third)
+        localizer.merge(second)
+    assert steps_of(path) == [*start, ("learned", 2 * n), ("forgot", n), ("merged", 2 * n)]
+    entry = Ledger.open(ledger_path(path)).entries[len(start)]
+    assert entry.id == keyed_id(find_signing_key(), "".join(ids).encode())
+    assert store.read(path).n_frames == 5 * n
+
+
+@pytest.mark.parametrize("name", ["k.tyto", "s.age"])
+def test_a_disk_that_fails_between_two_steps_keeps_the_first(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path, write, written = kit.folder / name, store._write, list[bytes]()
+
+    def failing(*arguments: Any) -> bytes:
+        if written:
+            raise OSError(errno.ENOSPC, "full")
+        written.append(write(*arguments))
+        return written[0]
+
+    monkeypatch.setattr(store, "_write", failing)
+
+    def change() -> None:
+        with store.edit(path) as localizer:
+            localizer.merge(kit.lessons[2])
+            localizer.forget(wave(15.0, 0.4, 0), 15.0)
+
+    with pytest.raises(OSError, match="full"):
+        change()
+    monkeypatch.undo()
+    settle(monkeypatch, kit.folder)
+    assert path.read_bytes() == written[0]
+    assert ledger_says(path) == (["created", *["merged"] * 3, "restored"], "verified")
+
+
+def lie(localizer: Localizer, how: str) -> None:
+    """Change a state in a way that is not what its localizer records."""
+    change, state = Change("learned", 4, ("0" * 32,)), localizer.state
+    record = localizer.on_change
+    assert record
+    if how == "nothing happened":
+        record(change, state)
+    elif how == "past the localizer":
+        state.teach(phase(0))
+    elif how == "deaf":
+        localizer.on_change = None
+        localizer.teach(wave(1.0), 1.0)
+    elif how == "another kind":
+        localizer.on_change = lambda change, state: record(replace(change, what="forgot"), state)
+        localizer.teach(wave(1.0), 1.0)
+    elif how == "fewer frames":
+        localizer.on_change = lambda change, state: record(replace(change, n_frames=1), state)
+        localizer.teach(wave(1.0), 1.0)
+    elif how == "other lessons":
+        localizer.on_change = lambda change, state: record(replace(change, lessons=("0" * 32,)), state)
+        localizer.teach(wave(1.0), 1.0)
+    elif how == "another owner":
+        localizer.teach(wave(1.0), 1.0)
+        localizer.state.owner = ""
+    elif how == "sums":
+        localizer.teach(wave(1.0), 1.0)
+        localizer.state.learner.add(localizer.state.learner.lesson(phase(0)))
+    elif how == "lessons":
+        localizer.teach(wave(1.0), 1.0)
+        localizer.state.lessons["0" * 32] = 4
+
+
+@pytest.mark.parametrize("how", [
+    "nothing happened", "past the localizer", "deaf", "another kind", "fewer frames", "other lessons",
+    "another owner", "sums", "lessons",
+])  # fmt: skip
+def test_nothing_is_written_of_what_is_not_what_happened(kit: Kit, how: str) -> None:
+    before = contents(kit.folder)
+    with (
+        pytest.raises(LedgerError, match="is not what its localizer recorded, so nothing was written"),
+        store.edit(kit.folder / "k.tyto") as localizer,
+    ):
+        lie(localizer, how)
+    assert contents(kit.folder) == before
 
 
 # ---- altered, swapped, old ----
@@ -191,7 +313,7 @@ def test_every_changed_byte_and_every_cut_is_noticed(kit: Kit, name: str) -> Non
             victim.write_bytes(whole[:size])
             refused(path)
         victim.write_bytes(whole)
-    custody.read(path)
+    store.read(path)
 
 
 def test_lines_of_a_ledger_cannot_be_dropped_or_moved(kit: Kit) -> None:
@@ -212,7 +334,7 @@ def test_lines_of_a_ledger_cannot_be_dropped_or_moved(kit: Kit) -> None:
 
 def test_another_valid_state_of_the_same_owner_is_refused(kit: Kit) -> None:
     path, other = kit.folder / "k.tyto", kit.folder / "other.tyto"
-    custody.create(other, kit.start())
+    store.create(other, kit.start())
     kit.add(other, 2)
     path.write_bytes(other.read_bytes())
     assert "is not what" in refused(path, LedgerError)
@@ -220,7 +342,7 @@ def test_another_valid_state_of_the_same_owner_is_refused(kit: Kit) -> None:
 
 def test_a_ledger_of_another_state_is_refused(kit: Kit) -> None:
     path, other = kit.folder / "k.tyto", kit.folder / "other.tyto"
-    custody.create(other, kit.start())
+    store.create(other, kit.start())
     kit.add(other, 2)
     ledger_path(path).write_bytes(ledger_path(other).read_bytes())
     assert "put back a copy of the ledger and the state that belong together" in refused(path, LedgerError)
@@ -230,12 +352,11 @@ def test_an_old_copy_is_refused(kit: Kit) -> None:
     path = kit.folder / "k.tyto"
     old = path.read_bytes()
     kit.add(path, 2)
-    with custody.changing(path) as step:
-        step.what = "forgot"
-        step.change = step.owl.forget(wave(95.0, 0.4, 2), 95.0)
+    with store.edit(path) as localizer:
+        localizer.forget(wave(95.0, 0.4, 2), 95.0)
     assert path.read_bytes() == old  # forgotten to the byte: this is no rollback
     kit.add(path, 2)
-    path.write_bytes(kit.start().owned_by(custody.read(path).owner).to_bytes())
+    path.write_bytes(kit.start().owned_by(store.read(path).owner).to_bytes())
     message = refused(path, LedgerError)
     assert "older" in message
     assert "rolled back" in message
@@ -249,7 +370,7 @@ def test_a_copy_of_one_step_ago_is_read_and_leaves_a_trace(kit: Kit) -> None:
     path.write_bytes(old)
     assert "did not finish, or the state was put back" in ledger_says(path)[1]
     kit.add(path, 2)
-    assert ledger_says(path) == (["created", "learned", "learned", "restored", "learned"], "verified")
+    assert ledger_says(path) == (["created", "merged", "merged", "restored", "merged"], "verified")
 
 
 def test_a_missing_ledger_is_missed(kit: Kit) -> None:
@@ -264,7 +385,7 @@ def test_a_missing_ledger_is_missed(kit: Kit) -> None:
 
 def test_a_state_without_an_owner_cannot_take_the_place_of_one_with_a_ledger(kit: Kit) -> None:
     path = kit.folder / "k.tyto"
-    for impostor in (custody.read(path).owned_by(""), Localizer(custody.read(path).model)):
+    for impostor in (store.read(path).owned_by(""), Localizer(store.read(path).model)):
         path.write_bytes(impostor.to_bytes())
         assert "is not what" in refused(path, LedgerError)
 
@@ -275,7 +396,7 @@ def test_a_state_and_ledger_of_a_stranger_are_refused_until_he_is_trusted(
     path, theirs = kit.folder / "k.tyto", kit.folder / "theirs.tyto"
     with monkeypatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path / "stranger"))
-        custody.create(theirs, kit.start())
+        store.create(theirs, kit.start())
         stranger = find_signing_key().fingerprint
     theirs.replace(path)
     ledger_path(theirs).replace(ledger_path(path))
@@ -283,13 +404,13 @@ def test_a_state_and_ledger_of_a_stranger_are_refused_until_he_is_trusted(
     assert f"`tyto trust {stranger}`" in message
     TrustStore().add(stranger, "no stranger")
     kit.add(path, 0)
-    assert ledger_says(path) == (["created", "learned"], "verified")
+    assert ledger_says(path) == (["created", "merged"], "verified")
 
 
 def test_a_key_of_ones_own_need_not_be_in_the_list(kit: Kit) -> None:
     TrustStore().remove(find_signing_key().fingerprint)
     kit.add(kit.folder / "k.tyto", 2)
-    assert custody.incoming(kit.folder / "s.age").n_frames
+    assert store.incoming(kit.folder / "s.age").n_frames
 
 
 # ---- from elsewhere, and for others ----
@@ -297,83 +418,83 @@ def test_a_key_of_ones_own_need_not_be_in_the_list(kit: Kit) -> None:
 
 def test_what_comes_from_elsewhere_must_be_signed_and_as_it_was(kit: Kit) -> None:
     path = kit.folder / "k.tyto"
-    assert custody.incoming(path).n_frames
+    assert store.incoming(path).n_frames
     whole = path.read_bytes()
     ledger_path(path).unlink()
     with pytest.raises(FileError, match=r"nobody signed .*tyto sign k\.tyto.*--unsigned takes it as it is"):
-        custody.incoming(path)
-    assert custody.incoming(path, unsigned=True).n_frames
+        store.incoming(path)
+    assert store.incoming(path, unsigned=True).n_frames
     sign_file(path, find_signing_key(), "state")
-    assert custody.incoming(path).n_frames
+    assert store.incoming(path).n_frames
     signature = signature_path(path).read_bytes()
     for place in (0.0, 0.3, 0.5, 0.99, 1.0):
         flipped(signature_path(path), place)
         with pytest.raises(TytoError):
-            custody.incoming(path)
+            store.incoming(path)
         signature_path(path).write_bytes(signature)
     signature_path(path).write_bytes(signature[:-20])
     with pytest.raises(TytoError, match="damaged"):
-        custody.incoming(path)
+        store.incoming(path)
     signature_path(path).write_bytes(signature)
     path.write_bytes(kit.start().to_bytes())
     with pytest.raises(TytoError, match=r"is not what was signed|was cut short"):
-        custody.incoming(path)
+        store.incoming(path)
     path.write_bytes(whole)
     sign_file(path, find_signing_key(), "model")
     with pytest.raises(TytoError, match="as a model"):
-        custody.incoming(path)
+        store.incoming(path)
 
 
 def test_an_export_replaces_an_older_model_and_nothing_else(kit: Kit) -> None:
-    owl, model = custody.read(kit.folder / "k.tyto"), kit.folder / "m.model"
+    owl, model = store.read(kit.folder / "k.tyto"), kit.folder / "m.model"
     for _ in range(2):
-        assert custody.export(owl, model, ["few frames"]) == signature_path(model)
+        assert store.export(owl, model, ["few frames"]) == signature_path(model)
     assert model.stat().st_mode & 0o777 == 0o644
     assert b"few frames" in signature_path(model).read_bytes()
     (kit.folder / "notes.txt").write_text("mine")
     before = contents(kit.folder)
     for taken in ("k.tyto", "s.age", "notes.txt", "home"):
         with pytest.raises(FileError, match="is no model and stays as it is"):
-            custody.export(owl, kit.folder / taken)
+            store.export(owl, kit.folder / taken)
     assert contents(kit.folder) == before
 
 
 def test_a_model_with_a_signature_is_as_it_was_signed(kit: Kit) -> None:
-    owl, model = custody.read(kit.folder / "k.tyto"), kit.folder / "m.model"
-    custody.export(owl, model)
-    assert custody.read(model).n_frames == owl.n_frames
+    owl, model = store.read(kit.folder / "k.tyto"), kit.folder / "m.model"
+    store.export(owl, model)
+    assert store.read(model).n_frames == owl.n_frames
     other = Localizer(kit.start().model).to_bytes()
     mine = model.read_bytes()
     model.write_bytes(other)
     with pytest.raises(TytoError, match=r"m\.model is not what was signed|cut short"):
-        custody.read(model)
+        store.read(model)
     model.write_bytes(mine)
     sign_file(model, SigningKey.generate(), "model")
     with pytest.raises(UntrustedSignerError, match="tyto trust tyto-ed25519:"):
-        custody.read(model)
+        store.read(model)
     signature_path(model).unlink()
-    assert custody.read(model).n_frames == owl.n_frames
+    assert store.read(model).n_frames == owl.n_frames
 
 
 def test_an_older_model_by_the_same_name_is_refused(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
-    owl, model = custody.read(kit.folder / "k.tyto"), kit.folder / "m.model"
+    owl, model = store.read(kit.folder / "k.tyto"), kit.folder / "m.model"
     signature = signature_path(model)
     kept = []
     for now in (1000, 2000):
         monkeypatch.setattr("tytoalba.localizer.store.time.time", lambda now=now: now)
-        custody.export(owl, model)
-        custody.read(model)
+        store.export(owl, model)
+        store.read(model)
         kept.append(signature.read_bytes())
-    custody.read(model)  # the same again is no older one
+    store.read(model)  # the same again is no older one
     signature.write_bytes(kept[0])
     with pytest.raises(TytoError, match="version 1000, but version 2000 was seen before"):
-        custody.read(model)
+        store.read(model)
     seen = TrustStore().path.with_name("seen.json")
     seen.write_text("{")
     with pytest.raises(TytoError, match=r"seen\.json is damaged"):
-        custody.read(model)
+        store.read(model)
     seen.unlink()
-    assert custody.read(model).n_frames == owl.n_frames
+    assert store.read(model).n_frames == owl.n_frames
 
 
 # ---- keys ----
@@ -383,12 +504,12 @@ def test_without_a_key_nothing_is_sealed_or_opened(kit: Kit) -> None:
     identity_path().unlink()
     before = contents(kit.folder)
     with pytest.raises(SealError, match="you have no key: give --identity FILE or set TYTO_IDENTITY"):
-        custody.read(kit.folder / "s.age")
+        store.read(kit.folder / "s.age")
     with pytest.raises(SealError, match="you have no key"):
         kit.add(kit.folder / "s.age", 2)
     recipients_path().unlink()
     with pytest.raises(TytoError, match="make one with `tyto keygen`"):
-        custody.create(kit.folder / "n.age", kit.start(), sealed=True)
+        store.create(kit.folder / "n.age", kit.start(), sealed=True)
     before.pop("home/tytoalba/keys/recipients.txt")
     assert contents(kit.folder) == before
 
@@ -412,27 +533,27 @@ def test_nobody_is_locked_out_of_a_state_by_changing_it(kit: Kit, monkeypatch: p
     with recipients_path().open("a") as file:
         file.write(public + "\n")
     kit.add(path, 2)
-    assert custody.read(path).n_frames > kit.lessons[2].n_frames
+    assert store.read(path).n_frames > kit.lessons[2].n_frames
 
 
 def test_without_the_extra_states_have_no_ledger_and_no_seal(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(custody, "has_extra", lambda: False)
+    monkeypatch.setattr(store, "has_extra", lambda: False)
     path = kit.folder / "bare.tyto"
-    assert custody.create(path, kit.start()).owner == ""
+    assert store.create(path, kit.start()).owner == ""
     kit.add(path, 0)
     assert not ledger_path(path).exists()
-    assert custody.steps(path, custody.read(path)) == ([], "there is no ledger")
-    told, verdict = custody.steps(kit.folder / "k.tyto", custody.read(kit.folder / "k.tyto"))
+    assert store.open_store(path).steps() == ([], "there is no ledger")
+    told, verdict = store.open_store(kit.folder / "k.tyto").steps()
     assert (len(told), verdict) == (3, "not verified: that needs the extra 'privacy'")
     before = contents(kit.folder)
     with pytest.raises(MissingExtraError, match=r"pip install 'tytoalba\[privacy\]'"):
         kit.add(kit.folder / "k.tyto", 2)
     with pytest.raises(MissingExtraError, match="seals need"):
-        custody.create(kit.folder / "n.age", kit.start(), sealed=True)
+        store.create(kit.folder / "n.age", kit.start(), sealed=True)
     assert contents(kit.folder) == before
-    assert custody.export(custody.read(path), kit.folder / "m.model") is None
+    assert store.export(store.read(path), kit.folder / "m.model") is None
 
 
 # ---- full and read-only disks ----
@@ -477,12 +598,12 @@ def test_a_disk_that_fails_at_any_write_leaves_state_and_ledger(
         assert path.read_bytes() == old
         steps, verdict = ledger_says(path)
         assert verdict.startswith("verified")
-        assert steps[:3] == ["created", "learned", "learned"]
+        assert steps[:3] == ["created", "merged", "merged"]
         assert not list(kit.folder.glob(".*"))
     assert len(said) >= 5  # two locks, the ledger, the state, its move
     assert all(os.strerror(code) in message for message in said)
     assert ledger_says(path)[1] == "verified"
-    assert custody.read(path).n_frames == sum(lesson.n_frames for lesson in kit.lessons)
+    assert store.read(path).n_frames == sum(lesson.n_frames for lesson in kit.lessons)
 
 
 @posix
@@ -522,7 +643,7 @@ def test_a_read_only_folder_is_named(kit: Kit) -> None:
     try:
         with pytest.raises(LockedError, match="a folder that you may write to"):
             kit.add(folder / "k.tyto", 2)
-        assert custody.read(folder / "k.tyto").n_frames
+        assert store.read(folder / "k.tyto").n_frames
     finally:
         folder.chmod(0o700)
 
@@ -535,8 +656,8 @@ def test_a_read_only_folder_is_named(kit: Kit) -> None:
 def test_two_processes_at_once_leave_both_lessons_or_one(kit: Kit, name: str) -> None:
     path, lessons = kit.folder / "two.tyto", kit.lessons[:2]
     path = path.with_suffix(".age") if name == "s.age" else path
-    custody.create(path, kit.start(), sealed=path.suffix == ".age")
-    owner = custody.read(path).owner
+    store.create(path, kit.start(), sealed=path.suffix == ".age")
+    owner = store.read(path).owner
     begin = time.time() + 0.1
 
     def teach(number: int) -> Callable[[], None]:
@@ -558,24 +679,23 @@ def test_two_processes_at_once_leave_both_lessons_or_one(kit: Kit, name: str) ->
         if code == 0:
             wanted.merge(lesson)
     assert plain(path) == wanted.to_bytes()
-    assert ledger_says(path) == (["created", *["learned"] * codes.count(0)], "verified")
+    assert ledger_says(path) == (["created", *["merged"] * codes.count(0)], "verified")
 
 
 @posix
 def test_who_reads_while_another_writes_gets_a_whole_state(kit: Kit) -> None:
     path, lesson = kit.folder / "k.tyto", kit.lessons[2]
-    fewer = custody.read(path).n_frames
+    fewer = store.read(path).n_frames
 
     def write() -> None:
         for _ in range(5):
             kit.add(path, 2)
-            with custody.changing(path) as step:
-                step.what = "forgot"
-                step.change = step.owl.forget(wave(95.0, 0.4, 2), 95.0)
+            with store.edit(path) as localizer:
+                localizer.forget(wave(95.0, 0.4, 2), 95.0)
 
     child, n_reads = in_child(write), 0
     while os.waitpid(child, os.WNOHANG)[0] == 0:
-        assert custody.read(path).n_frames in (fewer, fewer + lesson.n_frames)
+        assert store.read(path).n_frames in (fewer, fewer + lesson.n_frames)
         n_reads += 1
     assert n_reads > 3
     assert len(ledger_says(path)[0]) == 13
@@ -583,19 +703,19 @@ def test_who_reads_while_another_writes_gets_a_whole_state(kit: Kit) -> None:
 
 def test_who_reads_slowly_reads_again(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another tyto does two steps between a reading of the state and one of the ledger."""
-    path, contents_of, n_reads = kit.folder / "k.tyto", custody._contents, 0
+    path, contents_of, n_reads = kit.folder / "k.tyto", store._contents, 0
 
     def slowly(*arguments: Any) -> tuple[bytes, bytes]:
         nonlocal n_reads
         found, n_reads = contents_of(*arguments), n_reads + 1
         if n_reads == 1:
             kit.add(path, 2)
-            with custody.changing(path) as step:
-                step.change = step.owl.forget(wave(15.0, 0.4, 0), 15.0)
+            with store.edit(path) as localizer:
+                localizer.forget(wave(15.0, 0.4, 0), 15.0)
         return found
 
-    monkeypatch.setattr(custody, "_contents", slowly)
-    assert custody.read(path).to_bytes() == path.read_bytes()
+    monkeypatch.setattr(store, "_contents", slowly)
+    assert store.read(path).to_bytes() == path.read_bytes()
 
 
 # ---- what a seal costs ----
@@ -611,16 +731,16 @@ def test_sealed_work_takes_hardly_longer(tmp_path: Path, monkeypatch: pytest.Mon
     seal_file(sound, tmp_path / "a.wav.age", [public])
     owl = Localizer.new(ARRAY, n_features=2000, seed=1)
     for name, sealed in (("k.tyto", False), ("s.age", True)):
-        custody.create(tmp_path / name, owl, sealed=sealed)
+        store.create(tmp_path / name, owl, sealed=sealed)
     before = {file: file.read_bytes() for file in tmp_path.glob("[ks].*")}
 
     def work(state: str, recording: str) -> tuple[float, float]:
         for file, data in before.items():
             file.write_bytes(data)
         started, busy = time.perf_counter(), time.process_time()
-        with custody.changing(tmp_path / state) as step:
-            step.change = step.owl.teach(tmp_path / recording, 135.0)
-        custody.read(tmp_path / state).locate(tmp_path / recording)
+        with store.edit(tmp_path / state) as localizer:
+            localizer.teach(tmp_path / recording, 135.0)
+        store.read(tmp_path / state).locate(tmp_path / recording)
         return time.perf_counter() - started, time.process_time() - busy
 
     with threadpool_limits(1):

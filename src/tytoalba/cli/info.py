@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from tytoalba.cli.console import err, out, print_json
-from tytoalba.cli.localizer import IdentityFile, read_owl
+from tytoalba.cli.console import err, keys_from, out, print_json
+from tytoalba.cli.localizer import IdentityFile, counted
 
 if TYPE_CHECKING:
-    from tytoalba.localizer.localizer import Localizer
+    from tytoalba.localizer.store import Store
 
 SECTOR = 30
 """Degrees of a line of the table of directions."""
@@ -31,8 +31,12 @@ def info(
 
       tyto info kitchen.tyto --plot kitchen.png
     """
-    owl = read_owl(model, identity)
-    told = _described(model, owl)
+    from tytoalba.localizer.store import open_store
+
+    with keys_from(identity):
+        store = open_store(model)
+    owl = store.localizer
+    told = _described(store)
     if as_json:
         print_json(told)
     else:
@@ -44,11 +48,11 @@ def info(
         err.print(f"drawn: {plot}", soft_wrap=True)
 
 
-def _described(path: Path, owl: Localizer) -> dict[str, Any]:
+def _described(store: Store) -> dict[str, Any]:
     from tytoalba.learning.prior.decisions import known
-    from tytoalba.localizer.store import steps
     from tytoalba.storage.age import is_sealed
 
+    path, owl = store.path, store.localizer
     kind = "state" if owl.can_learn else "model"
     told: dict[str, Any] = {
         "file": str(path),
@@ -78,7 +82,7 @@ def _described(path: Path, owl: Localizer) -> dict[str, Any]:
         ]
         told["evidence"] = owl.evidence.tolist()
         told["directions_known"] = int(known([float(a) for a in range(360)], owl.evidence, 5.0).sum())
-        told["steps"], told["ledger"] = steps(path, owl)
+        told["steps"], told["ledger"] = store.steps()
     return told
 
 
@@ -87,17 +91,19 @@ def _print(told: dict[str, Any]) -> None:
     _say(f"{told['file']}: {sealed}{told['kind']} for {told['array']}, {told['bytes'] / 1e6:.1f} MB")
     if told["kind"] == "state":
         _say(
-            f"{told['n_frames']} frames in {told['lessons']} lessons, {len(told['kept'])} of them kept; "
+            f"{counted(told['n_frames'], 'frame')} in {counted(told['lessons'], 'lesson')}, "
+            f"{len(told['kept'])} of them kept; "
             f"{told['directions_known']} of 360 degrees taught"
         )
         _print_directions(told["evidence"])
         for kept in told["kept"]:
             where = ", ".join(f"{a:g}" for a in kept["azimuth"])
             who = kept["who"] or "(no name)"
-            _say(f"kept: {who} at {where}, {kept['n_frames']} frames, {_date(kept['time'])}")
+            _say(f"kept: {who} at {where}, {counted(kept['n_frames'], 'frame')}, {_date(kept['time'])}")
         _say(f"ledger: {told['ledger']}")
         for step in told["steps"]:
-            _say(f"  {step['sequence']:>4}  {_date(step['time'])}  {step['what']}, {step['n_frames']} frames")
+            done = f"{step['what']}, {counted(step['n_frames'], 'frame')}"
+            _say(f"  {step['sequence']:>4}  {_date(step['time'])}  {done}")
     table = Table("stored", "shape", "bytes", "purpose", title="Everything that the file holds")
     inside = [row for row in told["stored"] if not row["name"].startswith("prior.")]
     prior = [row for row in told["stored"] if row["name"].startswith("prior.")]

@@ -97,13 +97,13 @@ def learn(
 
       tyto learn kitchen.tyto recordings/ --part train
     """
-    from tytoalba.localizer.store import changing
+    from tytoalba.localizer.store import edit
 
     with keys_from(identity):
         recordings = _recordings(data, part)
-        with changing(model) as step, progress_bar("recordings") as steps:
-            step.change = step.owl.learn(recordings, lambda done: steps(done, len(recordings)))
-    _told("learned", step.change, model, as_json)
+        with edit(model) as localizer, progress_bar("recordings") as steps:
+            change = localizer.learn(recordings, lambda done: steps(done, len(recordings)))
+    _print_change(change, model, as_json)
 
 
 def teach(
@@ -131,13 +131,12 @@ def teach(
 
       tyto teach kitchen.tyto sofa.wav --at 135 --who kitchen-monday
     """
-    from tytoalba.localizer.store import changing
+    from tytoalba.localizer.store import edit
 
-    with keys_from(identity), changing(model) as step:
-        step.change = step.owl.teach(
-            files[0] if len(files) == 1 else files, _azimuth(at), who=who, keep=keep or bool(who)
-        )
-    _told("learned", step.change, model, as_json)
+    source = files[0] if len(files) == 1 else files
+    with keys_from(identity), edit(model) as localizer:
+        change = localizer.teach(source, _azimuth(at), who=who, keep=keep or bool(who))
+    _print_change(change, model, as_json)
 
 
 def forget(
@@ -166,7 +165,7 @@ def forget(
 
       tyto forget kitchen.tyto --who kitchen-monday
     """
-    from tytoalba.localizer.store import changing
+    from tytoalba.localizer.store import edit
 
     if data is not None and (files or at or who is not None or since):
         raise TytoError("--data is forgotten as a whole: leave out recordings, --at, --who and --since")
@@ -174,16 +173,14 @@ def forget(
         raise TytoError("a recording is forgotten with its --at alone: leave out --who and --since")
     if part is not None and data is None:
         raise TytoError("--part is of a data set: say which, with --data")
-    with keys_from(identity), changing(model) as step:
-        step.what = "forgot"
+    with keys_from(identity), edit(model) as localizer:
         if data is not None:
-            step.change = step.owl.forget_recordings(_recordings(data, part))
+            change = localizer.forget_recordings(_recordings(data, part))
         elif files:
-            step.change = step.owl.forget(files[0] if len(files) == 1 else files, _azimuth(at))
+            change = localizer.forget(files[0] if len(files) == 1 else files, _azimuth(at))
         else:
-            place = _azimuth(at) if at else None
-            step.change = step.owl.forget(azimuth=place, who=who, since=_time(since) if since else None)
-    _told("forgot", step.change, model, as_json)
+            change = localizer.forget(azimuth=at or None, who=who, since=_time(since) if since else None)
+    _print_change(change, model, as_json)
 
 
 def merge(
@@ -202,13 +199,12 @@ def merge(
       tyto merge kitchen.tyto bedroom.tyto
     """
     from tytoalba.localizer.localizer import Change
-    from tytoalba.localizer.store import changing, incoming
+    from tytoalba.localizer.store import edit, incoming
 
-    with keys_from(identity), changing(model) as step:
-        step.what = "merged"
-        done = [step.owl.merge(incoming(other, unsigned=unsigned)) for other in others]
-        step.change = Change(sum(c.n_frames for c in done), tuple(name for c in done for name in c.lessons))
-    _told("merged", step.change, model, as_json)
+    with keys_from(identity), edit(model) as localizer:
+        done = [localizer.merge(incoming(other, unsigned=unsigned)) for other in others]
+    lessons = tuple(name for change in done for name in change.lessons)
+    _print_change(Change("merged", sum(change.n_frames for change in done), lessons), model, as_json)
 
 
 def export(
@@ -257,12 +253,17 @@ def _recordings(data: Path, part: str | None) -> list[Recording]:
     return recordings
 
 
-def _told(what: str, change: Change, model: Path, as_json: bool) -> None:
+def _print_change(change: Change, model: Path, as_json: bool) -> None:
     if as_json:
-        print_json({"model": str(model), what: change.n_frames, "lessons": len(change.lessons)})
+        print_json({"model": str(model), change.what: change.n_frames, "lessons": len(change.lessons)})
     else:
-        frames = "frame" if change.n_frames == 1 else "frames"
-        out.print(f"{what} {change.n_frames} {frames} in {len(change.lessons)} lesson(s)")
+        lessons = counted(len(change.lessons), "lesson")
+        out.print(f"{change.what} {counted(change.n_frames, 'frame')} in {lessons}")
+
+
+def counted(n: int, what: str) -> str:
+    """A number and its noun: "1 frame", "2 frames"."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _azimuth(at: list[float] | None) -> list[float]:

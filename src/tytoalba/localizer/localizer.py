@@ -52,8 +52,9 @@ SAME_PLACE = 0.5
 
 @dataclass(frozen=True)
 class Change:
-    """What teaching or forgetting did: frames learned or forgotten, and the digests of the lessons."""
+    """What was done to a state. what: "learned", "forgot" or "merged"; lessons: their digests."""
 
+    what: str
     n_frames: int
     lessons: tuple[str, ...]
 
@@ -68,6 +69,8 @@ class Localizer:
         self._known = known
         self._model: Model | None = None
         self._ear = Ear(known.array, known.prior.gcc)
+        self.on_change: Callable[[Change, State], None] | None = None
+        """Called after every change with what was done and the state afterwards: the store listens."""
 
     @classmethod
     def new(
@@ -122,15 +125,15 @@ class Localizer:
     def save(self, path: str | Path, recipients: Any = None) -> None:
         """Write it whole or not at all, for its owner only; sealed if there are recipients.
 
-        A state that `tyto new` made stands in a ledger, which must know of every change: `custody.changing`.
+        A state that `tyto new` made has a ledger, which must know of every change: see `open_store`.
         """
         from tytoalba.storage.locks import locked
         from tytoalba.storage.sealed import write_secret
 
         if self.owner:
             raise TytoError(
-                "this state stands in a ledger, which must know of every change: "
-                "`with custody.changing(path) as step: step.owl.teach(...)`, or save it `owned_by('')`"
+                "this state has a ledger, which must know of every change: "
+                "`with open_store(path).edit() as localizer: localizer.teach(...)`, or save it `owned_by('')`"
             )
         with locked(path):
             write_secret(path, self.to_bytes(), recipients)
@@ -140,7 +143,7 @@ class Localizer:
         return self._known.to_bytes()
 
     def owned_by(self, owner: str) -> Localizer:
-        """The same, under another owner's ledger (`custody`)."""
+        """The same, under another owner's ledger (`store`)."""
         return Localizer(replace(self.state.copy(), owner=owner))
 
     @property
@@ -331,32 +334,28 @@ class Localizer:
         With `audio` that recording as it was taught at `azimuth`. Without: all kept lessons at that azimuth,
         of that person, or since that time (seconds since 1970); what was told is true of all of them.
         """
-        trial = self.state.copy()
         if audio is not None:
             if azimuth is None or who is not None or since is not None:
                 raise TytoError("to forget a recording, say at which azimuth it was taught, and nothing else")
-            names = [trial.forget(_phase(self._ear.lesson(audio), self._ear.places(azimuth)))]
-        elif azimuth is None and who is None and since is None:
+            return self._forgot([_phase(self._ear.lesson(audio), self._ear.places(azimuth))])
+        if azimuth is None and who is None and since is None:
             raise TytoError("say what to forget: a recording and its azimuth, or an azimuth, a name, a time")
-        else:
-            at = None if azimuth is None else wrap(self._ear.places(azimuth) + self.array.yaw)
-            names = trial.forget_kept(lambda kept: _meant(kept, at, who, since))
-            if not names:
-                raise TytoError(self._why_not(at))
-        return self._forgot(trial, names)
+        at = None if azimuth is None else wrap(self._ear.places(azimuth) + self.array.yaw)
+        trial = self.state.copy()
+        names = trial.forget_kept(lambda kept: _meant(kept, at, who, since))
+        if not names:
+            raise TytoError(self._why_not(at))
+        return self._become("forgot", trial, names)
 
     def forget_recordings(self, recordings: Iterable[Recording]) -> Change:
         """Forget labelled recordings that were learned: all of them, or none."""
-        trial = self.state.copy()
-        phases = (_phase(*self._ear.labelled(recording)) for recording in recordings)
-        return self._forgot(trial, [trial.forget(phase) for phase in phases if len(phase)])
+        return self._forgot(_phase(*self._ear.labelled(recording)) for recording in recordings)
 
     def merge(self, other: Localizer) -> Change:
         """Add all that another one has learned; both must be alike (`like`)."""
         trial = self.state.copy()
         trial.merge(other.state)
-        self._known, self._model = trial, None
-        return Change(other.n_frames, tuple(other.state.lessons))
+        return self._become("merged", trial, other.state.lessons)
 
     @property
     def evidence(self) -> NDArray[np.int64]:
@@ -374,17 +373,24 @@ class Localizer:
 
     def _taught(self, lessons: Iterable[tuple[Phase, Kept | None]]) -> Change:
         """Learn all lessons, or none."""
-        trial, n_before = self.state.copy(), self.n_frames
+        trial = self.state.copy()
         names = [trial.teach(phase, keep) for phase, keep in lessons if len(phase)]
         if not names:
             raise TytoError("there is nothing to learn: no frame has a source")
-        self._known, self._model = trial, None
-        return Change(self.n_frames - n_before, tuple(names))
+        return self._become("learned", trial, names)
 
-    def _forgot(self, trial: State, names: Sequence[str]) -> Change:
-        n_before = self.n_frames
+    def _forgot(self, lessons: Iterable[Phase]) -> Change:
+        """Forget all lessons, or none."""
+        trial = self.state.copy()
+        return self._become("forgot", trial, [trial.forget(phase) for phase in lessons if len(phase)])
+
+    def _become(self, what: str, trial: State, names: Iterable[str]) -> Change:
+        """Take a changed state for one's own, and say what was done."""
+        change = Change(what, abs(trial.n_frames - self.n_frames), tuple(names))
         self._known, self._model = trial, None
-        return Change(n_before - self.n_frames, tuple(names))
+        if self.on_change:
+            self.on_change(change, trial)
+        return change
 
     def _why_not(self, azimuth: Float | None) -> str:
         n_kept = len(self.state.kept)

@@ -60,7 +60,7 @@ class Kept:
 class State:
     """See the module. lessons: frames of each lesson by its keyed digest. array: as it is mounted.
 
-    owner: fingerprint of whose ledger (`custody`) says what was learned; "" where there is none.
+    owner: fingerprint of whose ledger (`store`) says what was learned; "" where there is none.
     """
 
     array: MicArray

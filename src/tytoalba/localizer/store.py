@@ -1,10 +1,11 @@
 """How states and models are kept: one writer at a time, sealed if they were, every step in a signed ledger.
 
-A step is written to the ledger first, then the state takes its new name in one move. A process that is
-killed leaves the old state or the new one, and at most one file that was not finished (.NAME.new), which the
-next one who writes removes; a step that the ledger has and the state has not is then taken back. Whose ledger
-it is must be trusted: a state cannot say itself who vouches for it. Without the extra 'privacy' there are no
-seals and no ledger, and states say so.
+The ledger says what the localizer recorded while it was changed (`Localizer.on_change`), once that was
+compared with the state before and after. A step is written to the ledger first, then the state takes its new
+name in one move. A process that is killed leaves the old state or the new one, and at most one unfinished
+file (.NAME.new), which the next writer removes; a step that the ledger has and the state has not is then
+taken back. Whose ledger it is must be trusted: a state cannot say itself who vouches for it. Without the
+extra 'privacy' there are no seals and no ledger, and states say so.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from tytoalba.errors import (
 )
 from tytoalba.localizer.localizer import Change, Localizer
 from tytoalba.localizer.model import KIND as MODEL
+from tytoalba.localizer.state import State
 from tytoalba.storage.age import Identity
 from tytoalba.storage.files import written_whole
 from tytoalba.storage.keys import default_recipients, find_identities, recipients_path
@@ -46,12 +49,86 @@ SEALED_SUFFIX = ".age"
 
 
 @dataclass
-class Step:
-    """A state that is being changed. change: what was done to it, as the ledger shall have it."""
+class Store:
+    """A state or model in a file, as `open_store` gives it. localizer: as it was last read or written."""
 
-    owl: Localizer
-    what: str = "learned"
-    change: Change = field(default_factory=lambda: Change(0, ()))
+    path: Path
+    keys: Any
+    localizer: Localizer
+
+    @contextmanager
+    def edit(self) -> Iterator[Localizer]:
+        """Change the state: written when the block ends well, with a line in its ledger for what was done.
+
+        An error in the block, or while writing, leaves the file as it was. Nobody else can change it
+        meanwhile. Calls of one kind (teach, learn; forget; merge) after each other are one line.
+        """
+        with edit(self.path, self.keys) as localizer:
+            yield localizer
+        self.localizer = localizer
+
+    def steps(self) -> tuple[list[dict[str, Any]], str]:
+        """What the ledger says, a row per step, and whether that was verified."""
+        path, localizer, beside = self.path, self.localizer, _beside(self.path)
+        if not beside.exists():
+            return [], "there is no ledger" + ("; it is missing" if localizer.owner else "")
+        ledger = _ledger(path, localizer) if has_extra() else Ledger.open(beside)
+        rows = [
+            {"sequence": e.sequence, "time": e.time, "what": e.what, "n_frames": e.n_frames}
+            for e in ledger.entries
+        ]
+        if not has_extra():
+            return rows, "not verified: that needs the extra 'privacy'"
+        try:
+            notes = ledger.verify()
+            ledger.check_state(_digest(localizer.to_bytes()))
+        except UnfinishedStepError as error:
+            return rows, f"verified, but for the last step: {error}"
+        except TytoError as error:
+            return rows, f"NOT TRUE: {error}"
+        return rows, "; ".join(["verified", *notes])
+
+
+def open_store(path: str | Path, keys: Any = None) -> Store:
+    """Open a localizer that is kept in a file, sealed or plain, to use or to change it.
+
+    Parameters
+    ----------
+    path : str or Path
+        A state (`tyto new`), or a model (`tyto export`), which can be read and not changed.
+    keys : sequence of identities, optional
+        What to open a sealed file with; a plain one needs none.
+
+    Returns
+    -------
+    Store
+        `store.localizer` locates. `with store.edit() as localizer:` teaches and forgets. `store.steps()`
+        lists what was done.
+
+    Raises
+    ------
+    FileError
+        The file is missing, damaged or something else.
+    SealError
+        It is sealed, and none of the keys opens it.
+    LedgerError, SignatureError
+        It is not what its ledger or its signature says, or these are of somebody who is not trusted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tempfile import TemporaryDirectory
+    >>> from tytoalba import Localizer, open_store
+    >>> noise = np.random.default_rng(0).standard_normal((4, 16000)) * 0.1
+    >>> with TemporaryDirectory() as folder:
+    ...     Localizer.new("respeaker-usb-4", n_features=50, seed=0).save(f"{folder}/kitchen.tyto")
+    ...     store = open_store(f"{folder}/kitchen.tyto")
+    ...     with store.edit() as localizer:
+    ...         change = localizer.teach(noise, 135.0)
+    ...     change.what, change.n_frames, open_store(f"{folder}/kitchen.tyto").localizer.n_frames
+    ('learned', 10, 10)
+    """
+    return Store(Path(path), keys, read(path, keys))
 
 
 def has_extra() -> bool:
@@ -59,13 +136,13 @@ def has_extra() -> bool:
     return all(find_spec(name) is not None for name in ("pyrage", "cryptography"))
 
 
-def create(path: str | Path, owl: Localizer, sealed: bool = False) -> Localizer:
+def create(path: str | Path, localizer: Localizer, sealed: bool = False) -> Localizer:
     """Write a new state, never over an old one; with a ledger if that is possible. Returns it as written."""
     path = Path(path)
     recipients = own_recipients() if sealed else None
     key = find_signing_key() if has_extra() else None
-    owl = owl.owned_by(key.fingerprint if key else "")
-    data = owl.to_bytes()
+    localizer = localizer.owned_by(key.fingerprint if key else "")
+    data = localizer.to_bytes()
     with locked(path):
         ledger = Ledger.open(ledger_path(path), key)
         is_left = key is not None and len(ledger.entries) < 2  # of a `new` that was killed
@@ -75,65 +152,119 @@ def create(path: str | Path, owl: Localizer, sealed: bool = False) -> Localizer:
         if key:
             if ledger.entries:
                 ledger.repair("")
-            ledger.append("created", _digest(data), owl.n_frames)
+            ledger.append("created", _digest(data), localizer.n_frames)
         try:
             _write(path, data, recipients)
         except BaseException:
             if not path.exists():
                 ledger.path.unlink(missing_ok=True)
             raise
-    return owl
+    return localizer
 
 
 def read(path: str | Path, keys: Any = None) -> Localizer:
     """A state or model, as its ledger or its signature says if it has one; nothing is changed."""
     path = Path(path)
     raw, data = _contents(path, keys)
-    owl = Localizer.from_bytes(data, str(path))
+    localizer = Localizer.from_bytes(data, str(path))
     beside = signature_path(path)
     if not has_extra():
-        return owl
-    if owl.owner or os.path.lexists(_beside(path)):  # or a state without an owner could take its place
+        return localizer
+    if localizer.owner or os.path.lexists(_beside(path)):  # or a state without an owner could take its place
         try:
-            _check(path, owl, data)
+            _check(path, localizer, data)
         except LedgerError:
             if path.read_bytes() == raw:
                 raise
             return read(path, keys)  # another tyto wrote meanwhile
     elif kind_of(data) == MODEL and os.path.lexists(beside):
         _check_signature(path, raw, MODEL)
-    return owl
+    return localizer
 
 
 @contextmanager
-def changing(path: str | Path, keys: Any = None) -> Iterator[Step]:
-    """Change a state: it is written when the block ends well, and stays as it was when it does not."""
+def edit(path: str | Path, keys: Any = None) -> Iterator[Localizer]:
+    """Change a state: it is written when the block ends well, and stays as it was when it does not.
+
+    The ledger gets what the localizer says that it did, if that is what happened to the state; else nothing
+    is written. Changes of one kind after each other are one step.
+    """
     path = Path(path).resolve()
     with locked(path):
         raw, data = _contents(path, keys)
-        owl = Localizer.from_bytes(data, str(path))
-        is_kept = owl.owner or os.path.lexists(_beside(path))
-        ledger = _writable_ledger(path, owl, _digest(data)) if is_kept else None
+        localizer = Localizer.from_bytes(data, str(path))
+        is_kept = localizer.owner or os.path.lexists(_beside(path))
+        ledger = _writable_ledger(path, localizer, _digest(data)) if is_kept else None
         recipients = own_recipients(keys) if is_sealed(raw) else None
         _unfinished(path).unlink(missing_ok=True)
-        step = Step(owl)
-        yield step
-        new = step.owl.to_bytes()
-        if new == data:
-            return
-        if ledger is None:
-            _write(path, new, recipients)
-            return
-        assert ledger.key
-        lesson = keyed_id(ledger.key, "".join(step.change.lessons).encode()) if step.change.lessons else ""
-        ledger.append(step.what, _digest(new), step.change.n_frames, lesson)
+        before, made = localizer.state.copy(), list[tuple[Change, State]]()
+        localizer.on_change = partial(_note, made)
         try:
-            _write(path, new, recipients)
-        except BaseException:
-            with suppress(TytoError, OSError):
-                if path.read_bytes() == raw:  # an interruption may come after the state was written
-                    ledger.repair(_digest(data))
-            raise
+            yield localizer
+        finally:
+            localizer.on_change = None
+        _require_recorded(path, localizer, made, before, data)
+        for change, state in made if ledger else made[-1:]:
+            new = state.to_bytes()
+            if new == data:
+                continue
+            if ledger:
+                ledger.append(change.what, _digest(new), change.n_frames, _lesson_id(ledger, change))
+            try:
+                content = _write(path, new, recipients)
+            except BaseException:
+                with suppress(TytoError, OSError):
+                    if ledger and path.read_bytes() == raw:  # an interruption may come after it was written
+                        ledger.repair(_digest(data))
+                raise
+            raw, data = content, new
+
+
+def _note(made: list[tuple[Change, State]], change: Change, state: State) -> None:
+    """Write down a change; one that follows its like is one with it."""
+    if made and made[-1][0].what == change.what:
+        last, _ = made.pop()
+        change = Change(change.what, last.n_frames + change.n_frames, last.lessons + change.lessons)
+    made.append((change, state))
+
+
+def _require_recorded(
+    path: Path, localizer: Localizer, made: Sequence[tuple[Change, State]], before: State, data: bytes
+) -> None:
+    """Refuse a state to which something else happened than what was recorded. data: its bytes before."""
+    right = localizer.state is made[-1][1] if made else localizer.to_bytes() == data
+    for change, after in made:
+        right = right and _is_true(change, before, after)
+        before = after
+    if not right:
+        raise LedgerError(
+            f"{path}: what happened to this state is not what its localizer recorded, so nothing was "
+            "written; change it with teach, learn, forget and merge of the localizer that edit() gives"
+        )
+
+
+def _is_true(change: Change, before: State, after: State) -> bool:
+    """Whether a change is what happened between two states: these lessons came or went, and nothing else."""
+    old, new = before.lessons.items(), after.lessons.items()
+    came, went, grown = new - old, old - new, after.learner.counts - before.learner.counts
+    if change.what == "forgot":
+        came, went, grown = went, came, -grown
+    same = all(getattr(before, name) == getattr(after, name) for name in ("array", "options", "owner"))
+    return (
+        same
+        and before.prior is after.prior
+        and not went
+        and sorted(name for name, _ in came) == sorted(change.lessons)
+        and sum(n for _, n in came) == change.n_frames
+        and after.n_frames == after.learner.n_frames
+        and bool(grown.min() >= 0)
+        and int(grown.sum()) >= change.n_frames
+    )
+
+
+def _lesson_id(ledger: Ledger, change: Change) -> str:
+    assert ledger.key
+    return keyed_id(ledger.key, "".join(change.lessons).encode()) if change.lessons else ""
 
 
 def incoming(path: str | Path, keys: Any = None, unsigned: bool = False) -> Localizer:
@@ -143,29 +274,29 @@ def incoming(path: str | Path, keys: Any = None, unsigned: bool = False) -> Loca
     """
     path = Path(path)
     raw, data = _contents(path, keys)
-    owl = Localizer.from_bytes(data, str(path))
+    localizer = Localizer.from_bytes(data, str(path))
     if unsigned:
-        return owl
+        return localizer
     if os.path.lexists(signature_path(path)):
         _check_signature(path, raw, "state")
-    elif owl.owner and os.path.lexists(_beside(path)):
-        _check(path, owl, data)
+    elif localizer.owner and os.path.lexists(_beside(path)):
+        _check(path, localizer, data)
     else:
         raise FileError(
             f"nobody signed {path}: its owner can, with `tyto sign {path.name}`, or send its ledger along; "
             "--unsigned takes it as it is"
         )
-    return owl
+    return localizer
 
 
-def export(owl: Localizer, path: str | Path, reasons: Sequence[str] = ()) -> Path | None:
+def export(localizer: Localizer, path: str | Path, reasons: Sequence[str] = ()) -> Path | None:
     """Write a model that may be shared, signed if that is possible; returns the signature's path.
 
     reasons: why it should not be released (`attacks.release_gate`); written into the signature. An older
     model is replaced, anything else that is there is not: it may be the state itself.
     """
     path = Path(path)
-    data = owl.model.coarse().to_bytes()
+    data = localizer.model.coarse().to_bytes()
     with locked(path):
         if os.path.lexists(path) and not (path.is_file() and kind_of(path.read_bytes()) == MODEL):
             raise FileError(f"{path} is there already, is no model and stays as it is; choose another name")
@@ -173,7 +304,7 @@ def export(owl: Localizer, path: str | Path, reasons: Sequence[str] = ()) -> Pat
         path.chmod(0o644)
         if not has_extra():
             return None
-        about: dict[str, str | int | float] = {"frames": owl.n_frames}
+        about: dict[str, str | int | float] = {"frames": localizer.n_frames}
         if reasons:
             about["released against"] = "; ".join(reasons)[:500]
         return sign(path, MODEL, about)
@@ -204,28 +335,6 @@ def own_recipients(keys: Any = None) -> list[str]:
     return recipients
 
 
-def steps(path: str | Path, owl: Localizer) -> tuple[list[dict[str, Any]], str]:
-    """What the ledger beside a state says, and whether that was verified."""
-    beside = _beside(path)
-    if not beside.exists():
-        return [], "there is no ledger" + ("; it is missing" if owl.owner else "")
-    ledger = _ledger(path, owl) if has_extra() else Ledger.open(beside)
-    told = [
-        {"sequence": e.sequence, "time": e.time, "what": e.what, "n_frames": e.n_frames}
-        for e in ledger.entries
-    ]
-    if not has_extra():
-        return told, "not verified: that needs the extra 'privacy'"
-    try:
-        notes = ledger.verify()
-        ledger.check_state(_digest(owl.to_bytes()))
-    except UnfinishedStepError as error:
-        return told, f"verified, but for the last step: {error}"
-    except TytoError as error:
-        return told, f"NOT TRUE: {error}"
-    return told, "; ".join(["verified", *notes])
-
-
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
@@ -252,8 +361,8 @@ def _contents(path: Path, keys: Any) -> tuple[bytes, bytes]:
     return raw, open_bytes(raw, find_identities() if keys is None else keys, str(path))
 
 
-def _write(path: Path, data: bytes, recipients: Sequence[Recipient] | None) -> None:
-    """Write a state whole or not at all. The lock is held.
+def _write(path: Path, data: bytes, recipients: Sequence[Recipient] | None) -> bytes:
+    """Write a state whole or not at all; returns what is in the file. The lock is held.
 
     There is one writer, so the unfinished file has one name: of all who are killed one file is left, and a
     lesson in it is gone with the next change, as forgetting wants it.
@@ -269,6 +378,7 @@ def _write(path: Path, data: bytes, recipients: Sequence[Recipient] | None) -> N
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+        return content
     except OSError as error:
         temporary.unlink(missing_ok=True)
         why = f"{error.strerror}; nothing was written and what was there stays as it was"
@@ -278,10 +388,10 @@ def _write(path: Path, data: bytes, recipients: Sequence[Recipient] | None) -> N
         raise
 
 
-def _check(path: Path, owl: Localizer, data: bytes) -> None:
+def _check(path: Path, localizer: Localizer, data: bytes) -> None:
     """Refuse a state that its ledger does not have; the one before an unfinished step is whole."""
     with suppress(UnfinishedStepError):
-        _ledger(path, owl).check_state(_digest(data))
+        _ledger(path, localizer).check_state(_digest(data))
 
 
 def _check_signature(path: Path, raw: bytes, kind: str) -> None:
@@ -327,7 +437,7 @@ def _require_trusted(signers: Iterable[str], path: str | Path) -> None:
             )
 
 
-def _ledger(path: str | Path, owl: Localizer, key: SigningKey | None = None) -> Ledger:
+def _ledger(path: str | Path, localizer: Localizer, key: SigningKey | None = None) -> Ledger:
     beside = _beside(path)
     if not os.path.lexists(beside):
         plain = ledger_path(beside.with_suffix("").with_suffix(""))
@@ -337,15 +447,15 @@ def _ledger(path: str | Path, owl: Localizer, key: SigningKey | None = None) -> 
             + "; without it nobody can say whether this state is the newest"
         )
     ledger = Ledger.open(beside, key)
-    signers = [name for name in (owl.owner, *(entry.signer for entry in ledger.entries)) if name]
+    signers = [name for name in (localizer.owner, *(entry.signer for entry in ledger.entries)) if name]
     _require_trusted(signers, path)
     return Ledger.open(beside, key, trusted=signers)
 
 
-def _writable_ledger(path: Path, owl: Localizer, digest: str) -> Ledger:
+def _writable_ledger(path: Path, localizer: Localizer, digest: str) -> Ledger:
     if not has_extra():
         raise MissingExtraError("states that have a ledger", "privacy")
-    ledger = _ledger(path, owl, find_signing_key())
+    ledger = _ledger(path, localizer, find_signing_key())
     try:
         ledger.check_state(digest)
     except UnfinishedStepError:
