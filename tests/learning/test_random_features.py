@@ -1,6 +1,6 @@
 """Random features: the same numbers everywhere, the right distribution, bounded memory, clear refusals.
 
-`python tests/test_expansion.py` prints the golden hashes; they change only with a new construction.
+`python -m tests.learning.test_random_features` prints the golden hashes; only a new construction changes them
 """
 
 from __future__ import annotations

@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tytoalba.errors import PriorError, TytoError
-from tytoalba.learning import tyto as tyto
-from tytoalba.learning.inputs import fitting_prior
+from tytoalba.learning.inputs import fitting_prior, own_side, views_of
 from tytoalba.learning.methods import Memory, Task
 from tytoalba.learning.methods.contract import check_method
 from tytoalba.learning.phases import Phase, groups, split
 from tytoalba.learning.prior.prior import Prior, prior_gcc, scores, steering_matrices
 from tytoalba.learning.sums import SCALE
 from tytoalba.learning.tyto import REACH, Tyto, answerable
-from tytoalba.learning.views import own_side, views_of
 from tytoalba.signal.angles import decode, distance, wrap
 from tytoalba.signal.array import load_array
 from tytoalba.signal.symmetry import symmetries
@@ -156,30 +154,20 @@ def test_looking_from_several_sides_is_as_exact(everything: Phase, sides: str, n
         assert np.allclose(reference.posterior(everything.X), other.posterior(everything.X), atol=1e-5)
 
 
-@pytest.mark.parametrize("expansion", ["random", "orthogonal", "structured"])
 @pytest.mark.parametrize("prior_name", ["auto", "none"])
-def test_numpy_and_torch_learn_the_same_to_the_bit(
-    everything: Phase, expansion: str, prior_name: str
-) -> None:
-    options = {"expansion": expansion, "prior": prior_name}
-    here, there = (taught([everything], replace(TASK, device=d), **options) for d in ("cpu", "cpu:0"))
+def test_numpy_and_torch_learn_the_same_to_the_bit(everything: Phase, prior_name: str) -> None:
+    here, there = (taught([everything], replace(TASK, device=d), prior=prior_name) for d in ("cpu", "cpu:0"))
     assert_same(here.memory(), there.memory())
     assert np.allclose(here.posterior(everything.X), there.posterior(everything.X), atol=1e-5)
 
 
-@pytest.mark.parametrize("alpha", [0.3, "gcv", "held-out"])
-def test_the_contract_holds_behind_a_prior(alpha: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tyto, "RUN", 2)  # frames enough to hold some out
-    check_method(lambda task: Tyto(task, n_features=20, alpha=alpha), TASK)
+def test_the_contract_holds_behind_a_prior() -> None:
+    check_method(lambda task: Tyto(task, n_features=20), TASK)
 
 
-@pytest.mark.parametrize("alpha", [0.3, "gcv", "held-out"])
-def test_a_restored_learner_answers_and_learns_on(
-    everything: Phase, alpha: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tyto, "RUN", 4)
+def test_a_restored_learner_answers_and_learns_on(everything: Phase) -> None:
     first, second = rows_of(everything, slice(100)), rows_of(everything, slice(100, None))
-    method, again = taught([first], alpha=alpha), Tyto(replace(TASK, seed=99), **SMALL, alpha=alpha)
+    method, again = taught([first]), Tyto(replace(TASK, seed=99), **SMALL)
     again.posterior(everything.X[:2])  # what it has solved must not linger
     again.restore(method.memory())
     assert_same(method.memory(), again.memory())
@@ -203,8 +191,6 @@ def test_memories_that_do_not_fit_are_refused(everything: Phase) -> None:
             method.restore(memory)
     with pytest.raises(TytoError, match="behind another prior, or behind none"):
         method.restore(taught([everything], prior="none").memory())
-    with pytest.raises(TytoError, match=r"held\."):
-        Tyto(TASK, **SMALL, alpha="held-out").restore(before)
     assert_same(method.memory(), before)
 
 
@@ -222,7 +208,7 @@ def test_a_memory_learned_behind_another_prior_is_refused(
 
 def test_before_anything_is_taught_it_answers_as_the_prior(prior: Prior, X: NDArray[np.float32]) -> None:
     expected = scores(prior.logits(X))
-    for options in ({}, {"alpha": "gcv"}, {"simulated": 0}, {"simulated": 5}, {"prior_frames": np.inf}):
+    for options in ({}, {"simulated": 0}, {"simulated": 5}, {"prior_frames": np.inf}):
         for answers in ("anywhere", "taught"):  # nothing is taught yet: nothing is ruled out
             method = Tyto(TASK, **SMALL | options, answers=answers)
             assert np.abs(method.posterior(X) - expected).max() < 1e-6
@@ -288,17 +274,16 @@ def test_one_may_answer_at_and_between_taught_directions(taught_at: set[int], re
     assert set(np.flatnonzero(answerable(counts, float(reach))).tolist()) == expected
 
 
-@pytest.mark.parametrize("balance", [0.0, 1.0])
-def test_only_what_was_taught_is_found(everything: Phase, balance: float) -> None:
+def test_only_what_was_taught_is_found(everything: Phase) -> None:
     phases = split(everything.X, everything.azimuth, groups(6))
-    method = taught(phases[:1], answers="taught", balance=balance)
+    method = taught(phases[:1], answers="taught")
     told = phases[0].azimuth[np.isfinite(phases[0].azimuth)]
     assert method.memory()["counts"].sum() == len(told)
     answers = decode(method.posterior(everything.X))
     known = answerable(method.counts, REACH)
     assert known[answers.astype(np.intp)].all()
     assert not known[90:330].any()
-    free = taught(phases[:1], answers="anywhere", balance=balance)
+    free = taught(phases[:1], answers="anywhere")
     scored = free.posterior(everything.X)
     assert (method.posterior(everything.X)[:, ~known] < -1).all()
     assert np.array_equal(method.posterior(everything.X)[:, known], scored[:, known])
@@ -375,7 +360,8 @@ def test_options_change_what_they_say(everything: Phase) -> None:
     inputs = usual.inputs.features.n_inputs
     assert inputs == 360 + len(GCC.pairs) * GCC.n_lags
     assert taught([everything], sound=0.0).inputs.features.n_inputs == 360
-    for options in ({"sound": 2.0}, {"sound": 0.0}, {"bandwidth": 3.0}, {"expansion": "structured"}):
+    changes: list[dict[str, Any]] = [{"sound": 2.0}, {"sound": 0.0}, {"bandwidth": 3.0}]
+    for options in changes:
         assert not np.array_equal(taught([everything], **options).memory()["G"], usual.memory()["G"]), options
     wide = taught([everything], sigma=30.0).memory()
     assert np.array_equal(wide["G"], usual.memory()["G"])
@@ -383,72 +369,15 @@ def test_options_change_what_they_say(everything: Phase) -> None:
     assert np.array_equal(wide["y2"][360:], usual.memory()["y2"][360:])  # the prior says what it says
 
 
-def test_rare_directions_count_more_often(X: NDArray[np.float32]) -> None:
-    azimuth = np.where(np.arange(150) < 140, 40.0, 200.0)[:, None]
-    phase = Phase(X, azimuth, np.array([40, 200]))
-    plain, weighted = taught([phase]), taught([phase], cap=8)
-    assert plain.memory()["n"] == 150
-    assert weighted.memory()["n"] == 140 + 8 * 10
-    assert np.array_equal(weighted.memory()["counts"], plain.memory()["counts"])
-    repeated = [rows_of(phase, slice(140)), *[rows_of(phase, slice(140, None))] * 8]
-    for name in ("G", "Q", "y2"):
-        assert np.array_equal(weighted.memory()[name], taught(repeated).memory()[name])
-    balanced = taught([phase], balance=1.0, answers="anywhere").posterior(X)
-    usual = taught([phase], answers="anywhere").posterior(X)
-    raised = balanced / np.where(usual == 0, 1, usual)
-    assert np.median(raised[:, 200]) > 1.5
-    assert np.median(raised[:, 40]) < 0.7
-    assert np.array_equal(balanced[:, 120], usual[:, 120])
-
-
-def test_frames_are_held_out_in_runs(everything: Phase, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tyto, "RUN", 7)
-    apart = np.arange(150) // 7 % 10 == 9
-    method = taught([everything], alpha="held-out")
-    memory = method.memory()
-    assert {"G", "Q", "y2", "n", "held.G", "held.Q", "held.y2", "held.n"} <= memory.keys()
-    own, held = (taught([rows_of(everything, rows)]).memory() for rows in (~apart, apart))
-    for name in ("G", "Q", "y2", "n"):
-        assert np.array_equal(memory[name], own[name])
-        assert np.array_equal(memory["held." + name], held[name])
-    assert memory["held.n"] == apart.sum() == 14
-    whole = taught([everything]).memory()
-    assert np.array_equal(memory["G"] + memory["held.G"], whole["G"])  # and it answers with all of them
-    pieces = taught([rows_of(everything, slice(95)), rows_of(everything, slice(95, None))], alpha="held-out")
-    again = pieces.memory()
-    for name in ("G", "Q", "y2", "n"):  # which are held out depends on the phases; what is learned does not
-        assert np.array_equal(again[name] + again["held." + name], whole[name])
-    assert method._solver().n == 150 + method.simulated * 40
-    assert np.array_equal(memory["counts"], whole["counts"])
-
-
-@pytest.mark.parametrize("alpha", ["gcv", "held-out"])
-def test_a_chosen_ridge_is_one_of_those_tried(
-    everything: Phase, alpha: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tytoalba.learning.ridge import ALPHAS
-
-    monkeypatch.setattr(tyto, "RUN", 7)
-    chosen = taught([everything], alpha=alpha)._solver().ridge
-    assert chosen in ALPHAS * 60 / 2
-    fixed = taught([everything], alpha=chosen / 30)
-    assert np.allclose(
-        taught([everything], alpha=alpha).posterior(everything.X), fixed.posterior(everything.X), atol=1e-6
-    )
-
-
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"expansion": "polynomial"}, "one of random, orthogonal, structured.*got 'polynomial'"),
         ({"answers": "nowhere"}, "'taught' or 'anywhere'.*'nowhere'"),
-        ({"alpha": "best"}, "a number, 'gcv' or 'held-out', got 'best'"),
         ({"alpha": -1.0}, "ridge must be a number from 0 up"),
         ({"prior_frames": -1.0}, "at least 0.*got -1.0"),
         ({"prior_frames": float("nan")}, "at least 0.*got nan"),
         ({"sound": -0.5}, "at least 0"),
         ({"simulated": -1}, "at least 0"),
-        ({"cap": 0}, "cap .*at least 1"),
         ({"views": 0}, "views .*at least 1"),
         ({"sides": "some"}, "sides must be 'all' or 'one', got 'some'"),
         ({"n_features": 0}, "at least 1"),
@@ -623,11 +552,6 @@ def test_lessons_that_do_not_fit_are_refused(everything: Phase) -> None:
     for more in (lesson._replace(H=np.tile(lesson.H, (2, 1)), Y=np.tile(lesson.Y, (2, 1))), moved):
         with pytest.raises(TytoError, match="learned here"):
             method.remove(more)
-    for options, complaint in (({"cap": 4}, "cap = 1"), ({"alpha": "held-out"}, "not held-out")):
-        with pytest.raises(TytoError, match=complaint):
-            Tyto(TASK, **SMALL, **options).lesson(few)
-    with pytest.raises(TytoError, match="hold frames out"):
-        Tyto(TASK, **SMALL, alpha="held-out").merge(Tyto(TASK, **SMALL, alpha="held-out"))
     with pytest.raises(TytoError, match="differ in their seed"):
         method.merge(Tyto(replace(TASK, seed=5), **SMALL))
     with pytest.raises(TytoError, match="differ in their prior"):
@@ -696,11 +620,8 @@ def test_the_solution_is_all_that_answers_need(prior: Prior, everything: Phase) 
 
 
 @pytest.mark.parametrize("options", [{}, {"sound": 0.0}, {"sound": 2.5}, {"prior": "none"}])
-@pytest.mark.parametrize("expansion", ["random", "orthogonal", "structured"])
-def test_inputs_are_the_same_in_numpy_and_torch(
-    X: NDArray[np.float32], expansion: str, options: dict[str, Any]
-) -> None:
-    inputs = Tyto(TASK, **SMALL | options, expansion=expansion).inputs
+def test_inputs_are_the_same_in_numpy_and_torch(X: NDArray[np.float32], options: dict[str, Any]) -> None:
+    inputs = Tyto(TASK, **SMALL | options).inputs
     H, B = inputs.codes(X[:9])
     assert (H.shape, H.dtype) == ((9, 60), np.dtype(np.int8))
     there, said = inputs.codes(torch.tensor(X[:9]))

@@ -34,10 +34,9 @@ def data(model: Model) -> bytes:
     return model.to_bytes()
 
 
-@pytest.mark.parametrize("expansion", ["random", "orthogonal", "structured"])
-def test_a_model_scores_as_the_learner_does(expansion: str) -> None:
+def test_a_model_scores_as_the_learner_does() -> None:
     for options in ({"views": 1}, {"views": 3, "sound": 0.0}, {"simulated": 0, "prior_frames": 1.0}):
-        state = small_state(30, expansion=expansion, **options)
+        state = small_state(30, **options)
         state.teach(phase(1))
         expected = state.learner.posterior(features(4))
         assert np.abs(state.model().scores(features(4)) - expected).max() < 1e-5
@@ -177,6 +176,15 @@ def test_options_that_lie_are_refused(data: bytes, name: str, value: Any) -> Non
         return  # a seed like any other
     with pytest.raises(FileError, match=r"^this file is damaged: .*" + name):
         Model.from_bytes(closed(told | {"options": told["options"] | {name: value}}, arrays))
+
+
+@pytest.mark.parametrize("expansion", ["orthogonal", "structured"])
+def test_files_of_removed_random_features_are_refused(data: bytes, expansion: str) -> None:
+    for read, content in ((Model.from_bytes, data), (State.from_bytes, small_state().to_bytes())):
+        header, arrays = opened(content)
+        old = closed(header | {"options": header["options"] | {"expansion": expansion}}, arrays)
+        with pytest.raises(FileError, match=f"{expansion} random features, .* tagged before-rebuild"):
+            read(old)
 
 
 def test_newer_files_of_the_same_version_are_read(data: bytes) -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tytoalba.errors import TytoError
-from tytoalba.learning.balance import count_directions
 from tytoalba.learning.head import AnalyticHead
 from tytoalba.learning.random_features import RandomFourier
 from tytoalba.learning.sums import SCALE, quantize_labels
@@ -35,7 +34,7 @@ from tytoalba.privacy.attacks import (
     presence_match,
     residual,
 )
-from tytoalba.signal.angles import encode
+from tytoalba.signal.angles import count_directions, encode
 
 quick = settings(max_examples=30)
 few_values = st.lists(st.integers(-3, 3), min_size=1, max_size=12).map(np.array)

@@ -173,6 +173,17 @@ def test_class_is_the_nearest_direction(azimuth: float, n: int) -> None:
 
 
 @light
+@given(st.lists(st.tuples(degrees | st.just(math.nan), degrees), max_size=30), st.integers(0, 30))
+def test_counts_of_directions_add_and_subtract(frames: list[tuple[float, float]], cut: int) -> None:
+    azimuth = np.array(frames, np.float64).reshape(-1, 2)
+    whole = angles.count_directions(azimuth, 36)
+    first, rest = (angles.count_directions(part, 36) for part in (azimuth[:cut], azimuth[cut:]))
+    assert whole.sum() == np.isfinite(azimuth).sum()
+    assert whole.shape == (36,)
+    assert np.array_equal(first + rest, whole)
+    assert np.array_equal(whole - rest, first)
+
+
 @given(whole, turns)
 def test_class_of_a_whole_degree_is_that_degree(k: int, turn: int) -> None:
     assert angles.to_class(k + 360.0 * turn) == k

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from tytoalba.bench.config import Config, load_config
 from tytoalba.bench.data import BenchData, Frames
 from tytoalba.errors import TytoError
-from tytoalba.learning.balance import count_directions
 from tytoalba.learning.methods import METHODS, Memory, Method, Task
 from tytoalba.learning.methods.analytic import Analytic
 from tytoalba.learning.methods.gkeal import Gkeal
@@ -39,7 +38,7 @@ from tytoalba.privacy.attacks import (
     presence_match,
     residual,
 )
-from tytoalba.signal.angles import Float, encode, to_class
+from tytoalba.signal.angles import Float, count_directions, encode, to_class
 
 if TYPE_CHECKING:
     from rich.table import Table

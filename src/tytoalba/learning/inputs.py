@@ -1,4 +1,4 @@
-"""What our learner's random features look at: the prior's word beside the sound itself."""
+"""What our learner sees of a frame: the prior's scores beside the sound itself, from any side."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
 from tytoalba.learning.method import Task
 from tytoalba.learning.prior.prior import Prior, scores
 from tytoalba.learning.prior.registry import find_prior
-from tytoalba.learning.random_features import FourierFeatures, RandomFourier
-from tytoalba.learning.structured import OrthogonalFourier, StructuredFourier
-
-EXPANSIONS: dict[str, type[FourierFeatures]] = {
-    "random": RandomFourier,
-    "orthogonal": OrthogonalFourier,
-    "structured": StructuredFourier,
-}
+from tytoalba.learning.random_features import RandomFourier
+from tytoalba.signal.angles import N_DIRECTIONS
+from tytoalba.signal.symmetry import Symmetry, symmetries
 
 
 @dataclass(frozen=True)
@@ -27,7 +23,7 @@ class Inputs:
 
     prior: its logits (360, standardised with constants from simulations) stand beside the GCC-PHAT over all
     bands, scaled frame by frame and weighted by `sound`; without a prior the features alone, scaled.
-    bandwidth: of the Gaussian kernel, in units of sqrt(n_inputs). expansion: a name in EXPANSIONS.
+    bandwidth: of the Gaussian kernel, in units of sqrt(n_inputs).
     """
 
     task: Task
@@ -35,9 +31,8 @@ class Inputs:
     n_features: int
     bandwidth: float
     sound: float
-    expansion: str
     seed: int
-    features: FourierFeatures = field(init=False, compare=False)
+    features: RandomFourier = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         n = self.task.n_inputs
@@ -45,7 +40,7 @@ class Inputs:
             n_sound = len(self.prior.gcc.pairs) * self.prior.gcc.n_lags
             n = self.task.n_directions + (n_sound if self.sound else 0)
         width = self.bandwidth * float(np.sqrt(n))
-        object.__setattr__(self, "features", EXPANSIONS[self.expansion](n, self.n_features, width, self.seed))
+        object.__setattr__(self, "features", RandomFourier(n, self.n_features, width, self.seed))
 
     def codes(self, x: Any) -> tuple[Any, Any]:
         """H (n_frames, n_features) of features x (n_frames, n_inputs), and the prior's scores, or None."""
@@ -88,3 +83,23 @@ def fitting_prior(task: Task, prior: str | Prior) -> Prior | None:
             f"GCC-PHAT of {found.array.name if found else 'another array'} in the bands of `prior_gcc`"
         )
     return found if fits else None
+
+
+def views_of(task: Task) -> list[tuple[Symmetry, Any]]:
+    """The symmetries of the array, and the order that features come to by each; the plain view first.
+
+    The mirror image of a line's world is no other view: its features are the same.
+    """
+    plain = Symmetry((), False, 0), slice(None)
+    if task.array is None or task.gcc is None or task.gcc.n_features != task.n_inputs:
+        return [plain]
+    found = symmetries(task.array) if task.n_directions == N_DIRECTIONS else ()
+    others = (s for s in found[1:] if s.partner != found[0].partner)
+    return [plain, *((s, s.order(task.gcc)) for s in others)]
+
+
+def own_side(X: NDArray[np.float32], n_sides: int) -> NDArray[np.intp]:
+    """One of so many sides for each frame (n_frames, n_inputs), drawn by what it holds: always the same."""
+    bits = np.ascontiguousarray(X[:, :8], np.float32).view(np.uint32).sum(axis=1, dtype=np.uint64)
+    spread = bits * np.uint64(0x9E3779B97F4A7C15)  # the golden ratio: near bits become far ones
+    return np.asarray((spread >> np.uint64(40)) % np.uint64(n_sides), np.intp)

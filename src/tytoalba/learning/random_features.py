@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +48,7 @@ class RandomReLU:
     """
 
     def __init__(self, n_inputs: int, n_features: int, seed: int = 0) -> None:
-        self.n_inputs, self.n_features, self.seed = checked_sizes(n_inputs, n_features, seed)
+        self.n_inputs, self.n_features, self.seed = _checked_sizes(n_inputs, n_features, seed)
         u = _uniform(f"relu/{n_inputs}/{seed}", n_inputs * n_features)  # (-1, 1), float64
         W = (u / np.sqrt(np.float64(n_inputs))).astype(np.float32)
         self.weights: NDArray[np.float32] = np.ascontiguousarray(W.reshape(n_features, n_inputs).T)
@@ -57,7 +56,7 @@ class RandomReLU:
 
     def transform(self, Z: Array) -> Array:
         """Features (n, n_features), float64 for a float64 Z and else float32, from Z (n, n_inputs)."""
-        Z = checked_rows(Z, self.n_inputs)
+        Z = _checked_rows(Z, self.n_inputs)
         W = self._constants.beside(Z)["W"]
         dtype = np.float64 if str(Z.dtype) in ("float64", "torch.float64") else np.float32
 
@@ -67,32 +66,47 @@ class RandomReLU:
         on_numpy = isinstance(Z, np.ndarray)
         if dtype is np.float64:
             W = W.astype(np.float64) if on_numpy else W.double()
-        return _blockwise(block, Z, self.n_features, dtype, BLOCK // self.n_features)
+        return _blockwise(block, Z, self.n_features, dtype)
 
 
-class FourierFeatures(ABC):
-    """What every map H = cos(Z W / bandwidth + b) shares: its settings, its phases b and the exact look-up.
+class RandomFourier:
+    """H = cos(Z W / bandwidth + b), in [-1, 1]: random features of a Gaussian kernel of that bandwidth.
+
+    Scale: W is standard normal (rounded to 2^-16, cut at 4.3), b uniform in [0, 2 pi), no factor
+    sqrt(2 / n_features): the sum of H^2 over a row is about n_features / 2. For standardised Z a bandwidth
+    near sqrt(n_inputs) is a usual start.
 
     H is the same to the bit for the same Z whatever the batch, BLAS, number of threads or device, so what was
     learned can be forgotten exactly from recomputed features. (A float32 product flips about one rounded
-    feature in 60000 when the batch changes.) Z / bandwidth is rounded to 2^-20, all sums are of integers
-    below 2^53, exact in float64 in any order, and the cosine is looked up in 65536 steps a turn.
+    feature in 60000 when the batch changes.) Z / bandwidth is on a grid of 2^-20 and W on one of 2^-16, so
+    Z W is a sum of integers below 2^53, exact in float64 in any order, and the cosine is looked up in 65536
+    steps per turn. All this differs from the real cosine by about 1e-4, far below the int8 step of 1/127.
 
-    A kind of features is its difference: the constants it draws (`_draw`) and its projection (`_turns`).
+    >>> fourier = RandomFourier(2, 3, bandwidth=1.0, seed=0)
+    >>> fourier.transform(np.zeros((1, 2))).astype(float).round(4).tolist()
+    [[0.6928, 0.2658, 0.8686]]
+    >>> fourier.codes(np.zeros((1, 2))).tolist()
+    [[88, 34, 110]]
     """
 
-    _stream = ""  # the name of its random numbers
-    _farthest: float  # sum of |z| of a row, in steps of Z, below which all is exact and turns fit in int32
-
     def __init__(self, n_inputs: int, n_features: int, bandwidth: float, seed: int = 0) -> None:
-        self.n_inputs, self.n_features, self.seed = checked_sizes(n_inputs, n_features, seed)
+        self.n_inputs, self.n_features, self.seed = _checked_sizes(n_inputs, n_features, seed)
         self.bandwidth = float(bandwidth)
         if not 0 < self.bandwidth < np.inf:
             raise ExpansionError(f"bandwidth must be a positive number in the unit of Z, got {bandwidth}")
-        steps = self._words("phases", n_features, "<u2")  # b in steps of 2 pi / 65536
+        steps = _words(f"fourier/phases/{n_inputs}/{seed}", n_features, "<u2")  # b in steps of 2 pi / 65536
         self.phases: NDArray[np.float32] = (steps * (2 * np.pi / 2**TURN_BITS)).astype(np.float32)
-        tables = {"cos": _cosine_table(), "codes": quantize(_cosine_table())}
-        self._constants = _PerDevice(b=steps.astype(np.int32), **tables, **self._draw())
+        code = _words(f"fourier/weights/{n_inputs}/{seed}", n_inputs * n_features, "<u2")
+        grid = _normal_table()[code].reshape(n_features, n_inputs).T  # W in steps of 2^-16
+        self.weights: NDArray[np.float32] = np.ascontiguousarray(grid, dtype=np.float32) / 2**WEIGHT_BITS
+        # |sum z w| <= sum |z| max |w| must stay below 2^53 to be exact; it also bounds the turns to 2^31
+        self._farthest = 2.0**53 / max(5 * 2**WEIGHT_BITS, int(np.abs(grid).max()))
+        self._constants = _PerDevice(
+            W=np.ascontiguousarray(grid, dtype=np.float64),
+            b=steps.astype(np.int32),
+            cos=_cosine_table(),
+            codes=quantize(_cosine_table()),
+        )
 
     def transform(self, Z: Array) -> Array:
         """Features (n, n_features), float32 in [-1, 1], from Z (n, n_inputs)."""
@@ -102,28 +116,8 @@ class FourierFeatures(ABC):
         """The same features as int8, `quantize(transform(Z))`, computed without the floats between."""
         return self._look_up("codes", Z, np.int8)
 
-    @abstractmethod
-    def _draw(self) -> dict[str, NDArray[Any]]:
-        """The constants of `_turns`; sets `_farthest`."""
-
-    @abstractmethod
-    def _turns(self, steps: Array, here: dict[str, Array]) -> Array:
-        """Z W / bandwidth (n, n_features) in steps of the turn, not rounded, from whole steps of Z."""
-
-    def _rows_at_once(self, Z: Array) -> int:  # noqa: ARG002 - it may depend on the device
-        return BLOCK // self.n_features
-
-    def _words(self, part: str, n: int, dtype: str) -> NDArray[Any]:
-        return words(f"{self._stream}/{part}/{self.n_inputs}/{self.seed}", n, dtype)
-
-    def _normals(self, part: str, n: int) -> NDArray[np.int32]:
-        """Standard normal numbers (n_features, n) in steps of 2^-16."""
-        code = self._words(part, n * self.n_features, "<u2").reshape(self.n_features, n)
-        grid: NDArray[np.int32] = _normal_table()[code]
-        return grid
-
     def _look_up(self, table: str, Z: Array, dtype: type) -> Array:
-        Z = checked_rows(Z, self.n_inputs)
+        Z = _checked_rows(Z, self.n_inputs)
         here = self._constants.beside(Z)
         to_grid = 2.0**Z_BITS / self.bandwidth
         mask = 2**TURN_BITS - 1
@@ -132,60 +126,25 @@ class FourierFeatures(ABC):
             if isinstance(z, np.ndarray):
                 steps = np.rint(z.astype(np.float64) * to_grid)
                 self._refuse_far(float(np.abs(steps).sum(axis=1).max(initial=0.0)))
-                turn = np.rint(self._turns(steps, here)).astype(np.int32)  # |turn| < 2^31: see _farthest
+                turn = np.rint(steps @ here["W"] * STEPS_TO_TURN).astype(np.int32)  # |turn| < 2^31
             else:
                 steps = (z.double() * to_grid).round()
                 self._refuse_far(float(steps.abs().sum(dim=1).max()) if len(z) else 0.0)
-                turn = self._turns(steps, here).round().int()
+                turn = (steps @ here["W"] * STEPS_TO_TURN).round().int()
             turn += here["b"]
             turn &= mask
             return here[table][turn]
 
-        return _blockwise(block, Z, self.n_features, dtype, self._rows_at_once(Z))
+        return _blockwise(block, Z, self.n_features, dtype)
 
     def _refuse_far(self, largest: float) -> None:
+        """Refuse rows whose products would not be exact. largest: sum of |z| of a row, in steps of Z."""
         if largest >= self._farthest:
             raise ExpansionError(
                 f"a row of Z is {largest / 2**Z_BITS:.3g} bandwidths long (sum of |z|), "
                 f"the most is {self._farthest / 2**Z_BITS:.0f}; "
                 "is Z standardised, and the bandwidth in the same unit?"
             )
-
-
-class RandomFourier(FourierFeatures):
-    """H = cos(Z W / bandwidth + b), in [-1, 1]: random features of a Gaussian kernel of that bandwidth.
-
-    Scale: W is standard normal (rounded to 2^-16, cut at 4.3), b uniform in [0, 2 pi), no factor
-    sqrt(2 / n_features): the sum of H^2 over a row is about n_features / 2. For standardised Z a bandwidth
-    near sqrt(n_inputs) is a usual start.
-
-    H is the same to the bit everywhere (see `FourierFeatures`): Z is on a grid of 2^-20 and W on one of
-    2^-16, so Z W is a sum of integers. All this differs from the real cosine by about 1e-4, far below the
-    int8 step of 1/127.
-
-    >>> fourier = RandomFourier(2, 3, bandwidth=1.0, seed=0)
-    >>> fourier.transform(np.zeros((1, 2))).astype(float).round(4).tolist()
-    [[0.6928, 0.2658, 0.8686]]
-    >>> fourier.codes(np.zeros((1, 2))).tolist()
-    [[88, 34, 110]]
-    """
-
-    _stream = "fourier"
-    weights: NDArray[np.float32]
-
-    def _draw(self) -> dict[str, NDArray[Any]]:
-        grid = self._weight_steps().T
-        self.weights = np.ascontiguousarray(grid, dtype=np.float32) / 2**WEIGHT_BITS
-        # |sum z w| <= sum |z| max |w| must stay below 2^53 to be exact; it also bounds the turns to 2^31
-        self._farthest = 2.0**53 / max(5 * 2**WEIGHT_BITS, int(np.abs(grid).max()))
-        return {"W": np.ascontiguousarray(grid, dtype=np.float64)}
-
-    def _weight_steps(self) -> NDArray[Any]:
-        """W transposed (n_features, n_inputs), whole numbers in steps of 2^-16."""
-        return self._normals("weights", self.n_inputs)
-
-    def _turns(self, steps: Array, here: dict[str, Array]) -> Array:
-        return (steps @ here["W"]) * STEPS_TO_TURN
 
 
 def quantize(H: Array) -> Array:
@@ -227,26 +186,21 @@ class _PerDevice:
         return {"_places": {"numpy": self._places["numpy"]}}
 
 
-def empty_beside(Z: Array, n_features: int, dtype: type) -> Array:
-    """Room for the features (n, n_features) of Z (n, n_inputs), of its kind and in its place."""
+def _blockwise(block: Callable[[Array], Array], Z: Array, n_features: int, dtype: type) -> Array:
+    """The features (n, n_features) of Z, of its kind and in its place, some rows at a time."""
     if isinstance(Z, np.ndarray):
-        return np.empty((len(Z), n_features), dtype=dtype)
-    import torch
+        H: Array = np.empty((len(Z), n_features), dtype=dtype)
+    else:
+        import torch
 
-    return torch.empty((len(Z), n_features), dtype=getattr(torch, np.dtype(dtype).name), device=Z.device)
-
-
-def _blockwise(
-    block: Callable[[Array], Array], Z: Array, n_features: int, dtype: type, rows_at_once: int
-) -> Array:
-    H = empty_beside(Z, n_features, dtype)
-    rows = max(1, rows_at_once)
+        H = torch.empty((len(Z), n_features), dtype=getattr(torch, np.dtype(dtype).name), device=Z.device)
+    rows = max(1, BLOCK // n_features)
     for start in range(0, len(Z), rows):
         H[start : start + rows] = block(Z[start : start + rows])
     return H
 
 
-def checked_rows(Z: Array, n_inputs: int) -> Array:
+def _checked_rows(Z: Array, n_inputs: int) -> Array:
     """Z (n, n_inputs) as an array or a tensor without its history; refuses other shapes, NaN and infinity."""
     if _is_tensor(Z):
         Z = Z.detach()
@@ -268,7 +222,7 @@ def _is_tensor(array: Any) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
-def checked_sizes(n_inputs: int, n_features: int, seed: int) -> tuple[int, int, int]:
+def _checked_sizes(n_inputs: int, n_features: int, seed: int) -> tuple[int, int, int]:
     """The three as plain integers; refuses empty sizes and seeds that are not whole numbers."""
     if n_inputs < 1 or n_features < 1:
         raise ExpansionError(f"n_inputs and n_features must be at least 1, got {n_inputs} and {n_features}")
@@ -277,7 +231,7 @@ def checked_sizes(n_inputs: int, n_features: int, seed: int) -> tuple[int, int, 
     return int(n_inputs), int(n_features), int(seed)
 
 
-def words(name: str, n: int, dtype: str) -> NDArray[Any]:
+def _words(name: str, n: int, dtype: str) -> NDArray[Any]:
     """The first n little-endian words of the SHAKE-256 stream of a name."""
     n_bytes = n * np.dtype(dtype).itemsize
     return np.frombuffer(hashlib.shake_256(f"tytoalba/{name}".encode()).digest(n_bytes), dtype=dtype)
@@ -285,7 +239,7 @@ def words(name: str, n: int, dtype: str) -> NDArray[Any]:
 
 def _uniform(name: str, n: int) -> NDArray[np.float64]:
     """Uniform odd multiples of 2^-24 in (-1, 1), from the upper 24 bits of each word."""
-    k = (words(name, n, "<u4") >> np.uint32(8)).astype(np.int32)
+    k = (_words(name, n, "<u4") >> np.uint32(8)).astype(np.int32)
     return (2 * k + np.int32(1 - 2**24)) / 2.0**24
 
 

@@ -11,21 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
-from tytoalba.learning.balance import count_directions, frame_weights, prior_correction
 from tytoalba.learning.checks import blocks, checked_features, checked_phase, refuse_holes
 from tytoalba.learning.head import AnalyticHead
-from tytoalba.learning.heads import listed, restored
-from tytoalba.learning.inputs import EXPANSIONS, Inputs, fitting_prior, joined
+from tytoalba.learning.heads import restored
+from tytoalba.learning.inputs import Inputs, fitting_prior, joined, own_side, views_of
 from tytoalba.learning.method import Memory, Method, Task
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import Prior, scores
-from tytoalba.learning.ridge import choose_ridge
 from tytoalba.learning.sums import SCALE, bring, gaussian_labels, quantize_labels
-from tytoalba.learning.views import own_side, views_of
-from tytoalba.signal.angles import Float
+from tytoalba.signal.angles import Float, count_directions
 
-START, RUN, TENTH = 0.1, 256, 10
-"""Alpha while there is nothing to choose it by; of the frames, a tenth in runs is held out to choose it."""
 REACH = 5.0
 """Degrees around a direction within which frames teach it."""
 
@@ -81,19 +76,14 @@ class Tyto(Method):
     alpha: the ridge is alpha D / 2, where D / 2 is the mean of |h|^2 over frames: alpha is the noise variance
     of a label over the prior variance of the score, means the same for any D, and as a prior it does not
     grow with the number of frames (on validation rooms 0.1 was best for 3000 and for 13600 frames alike).
-    "gcv" and "held-out" choose it from the sums alone when scores are asked for (`ridge`); the latter keeps
-    a tenth of the frames, in runs of 256 of each phase, in sums of their own, judges by these, and solves
-    with all (which frames these are depends on the phases; the sum of both does not).
     prior: "auto" takes the one that comes with the array, if there is one for these features; "none"; or a
     file. prior_frames: the prior's word at a direction counts as much as that many frames taught within
     5 degrees of it: w = prior_frames / (prior_frames + n).
     sound: weight of the GCC-PHAT beside the prior's logits.
     answers: directions that may be found: "taught" ones, as class-incremental learning has it, or "anywhere".
-    expansion: "random", "orthogonal" or "structured". balance: strength of the correction of scores for
-    directions that were taught more often than others. cap: largest integer weight of frames from rarer
-    directions of a phase; 1 is no weighting. simulated: how often each of the simulated frames that come
-    with the prior counts beside what is taught, with what the prior says of it, so that a lesson at one
-    direction does not change the others; their sums are kept apart and are not part of the memory.
+    simulated: how often each of the simulated frames that come with the prior counts beside what is taught,
+    with what the prior says of it, so that a lesson at one direction does not change the others; their sums
+    are kept apart and are not part of the memory.
     views: from how many sides a frame may be looked at, where the array is symmetric (`symmetry`): questions
     are asked from every side and averaged.
     sides: "one": each frame is learned from one side only, which it draws itself; "all": from every side, for
@@ -108,50 +98,38 @@ class Tyto(Method):
         *,
         n_features: int = 5000,
         bandwidth: float = 1.5,
-        alpha: float | Literal["gcv", "held-out"] = 0.3,
+        alpha: float = 0.3,
         sigma: float = 8.0,
         prior: str | Prior = "auto",
         prior_frames: float = 1000.0,
         sound: float = 1.0,
         answers: Literal["taught", "anywhere"] = "taught",
-        expansion: str = "random",
-        balance: float = 0.0,
-        cap: int = 1,
         simulated: int = 2,
         views: int = 2,
         sides: Literal["all", "one"] = "one",
         learns: bool = True,
     ) -> None:
         super().__init__(task)
-        if expansion not in EXPANSIONS or answers not in ("taught", "anywhere"):
+        if answers not in ("taught", "anywhere"):
+            raise TytoError(f"answers must be 'taught' or 'anywhere', got {answers!r}")
+        if not prior_frames >= 0 or not sound >= 0 or views < 1 or simulated < 0:
             raise TytoError(
-                f"expansion must be one of {', '.join(EXPANSIONS)} and answers 'taught' or 'anywhere', "
-                f"got {expansion!r} and {answers!r}"
-            )
-        if not prior_frames >= 0 or not sound >= 0 or min(cap, views) < 1 or simulated < 0:
-            raise TytoError(
-                f"prior_frames, sound and simulated must be at least 0, cap and views at least 1, "
-                f"got {prior_frames}, {sound}, {simulated}, {cap} and {views}"
+                f"prior_frames, sound and simulated must be at least 0, views at least 1, "
+                f"got {prior_frames}, {sound}, {simulated} and {views}"
             )
         if sides not in ("all", "one"):
             raise TytoError(f"sides must be 'all' or 'one', got {sides!r}")
         if not 0 < sigma < np.inf:
             raise TytoError(f"sigma must be positive degrees, got {sigma}")
-        if isinstance(alpha, str) and alpha not in ("gcv", "held-out"):
-            raise TytoError(f"alpha must be a number, 'gcv' or 'held-out', got {alpha!r}")
         self.n_features, self.bandwidth, self.alpha, self.sigma = n_features, bandwidth, alpha, sigma
-        self.answers = answers
-        self.balance, self.cap, self.learns = balance, cap, learns
-        self.simulated = simulated
+        self.answers, self.simulated, self.learns = answers, simulated, learns
         self._views, self.sides = views_of(task)[:views], sides
         self.prior = fitting_prior(task, prior)
         self.prior_frames = prior_frames if self.prior else 0.0
-        self.inputs = Inputs(task, self.prior, n_features, bandwidth, sound, expansion, task.seed)
+        self.inputs = Inputs(task, self.prior, n_features, bandwidth, sound, task.seed)
         device = None if task.device == "cpu" else task.device  # on a CPU numpy will do: no need for torch
         n_outputs = task.n_directions * (2 if self.prior_frames else 1)
-        ridge = (START if isinstance(alpha, str) else alpha) * n_features / 2
-        self._head = AnalyticHead(n_features, n_outputs, ridge, exact=True, device=device)
-        self._held = copy(self._head) if alpha == "held-out" else None
+        self._head = AnalyticHead(n_features, n_outputs, alpha * n_features / 2, exact=True, device=device)
         self._solved: AnalyticHead | None = None
         self._from_simulation: AnalyticHead | None = None
         self._counts = np.zeros(task.n_directions, np.int64)
@@ -161,21 +139,11 @@ class Tyto(Method):
         X, azimuth = self._checked(phase)
         if not self.learns:
             return
-        # the sums of a head are replaced, never changed: an error leaves ours as they were
-        head, held = copy(self._head), copy(self._held)
-        counts = count_directions(azimuth, self.task.n_directions)
-        times = frame_weights(azimuth, counts, self.cap) if self.cap > 1 else np.ones(len(X), np.int64)
-        apart = np.arange(len(X)) // RUN % TENTH == TENTH - 1
-        for weight in np.unique(times):
-            for own in (head, held):
-                if own is None:
-                    continue
-                here = apart if own is held else ~apart | (held is None)
-                for rows in blocks(len(chosen := np.flatnonzero((times == weight) & here))):
-                    some = rows if len(chosen) == len(X) else chosen[rows]  # all of them: no copy
-                    for H, Y in self._rows(X[some], azimuth[some]):
-                        own.learn(H, Y, times=int(weight))
-        self._head, self._held, self._counts, self._solved = head, held, self._counts + counts, None
+        head = copy(self._head)  # its sums are replaced, never changed: an error leaves ours as they were
+        for rows in blocks(len(X)):
+            for H, Y in self._rows(X[rows], azimuth[rows]):
+                head.learn(H, Y)
+        self._change(head, self._counts + count_directions(azimuth, self.task.n_directions))
 
     def turned(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Frames as seen from the first side that each is learned from."""
@@ -189,8 +157,6 @@ class Tyto(Method):
     def lesson(self, phase: Phase) -> Lesson:
         """A phase as the sums take it: what can be taken away again without the frames."""
         X, azimuth = self._checked(phase)
-        if self._held is not None or self.cap > 1:
-            raise TytoError("lessons are for learners with cap = 1 and an alpha that is not held-out")
         rows = [
             (self._here(H), self._here(Y))
             for some in blocks(len(X))
@@ -237,8 +203,6 @@ class Tyto(Method):
         for name in ("seed", "prior"):
             if not np.array_equal(mine.get(name, ()), theirs.get(name, ())):
                 raise TytoError(f"these learners differ in their {name}: their sums mean others")
-        if self._held is not None or other._held is not None:
-            raise TytoError("learners that hold frames out to choose alpha cannot be merged: fix alpha")
         self._change(copy(self._head).merge(other._head), self._counts + other._counts)
 
     def check(self) -> None:
@@ -292,8 +256,6 @@ class Tyto(Method):
                 result[rows] += view.back(found[:, :n]) / len(self._views)
                 if B is not None and self.prior_frames:
                     result[rows] += weight * view.back(self._here(B) - found[:, n:]) / len(self._views)
-        if self.balance:
-            result *= prior_correction(self._counts, self.sigma, self.balance).astype(np.float32)
         if self.answers == "taught" and self.prior_frames and self._counts.any():
             result[:, ~answerable(self._counts, REACH)] -= 4.0
         return result
@@ -303,7 +265,7 @@ class Tyto(Method):
         kept: Memory = {"counts": self._counts.copy(), "seed": np.array(self.inputs.seed, np.int64)}
         if self.prior:
             kept["prior"] = self.prior.digest.copy()
-        return self._head.memory() | kept | (listed(self._held, "held.") if self._held else {})
+        return self._head.memory() | kept
 
     def restore(self, memory: Memory) -> None:
         """Take over the sums and the random features they belong to."""
@@ -312,10 +274,8 @@ class Tyto(Method):
                 "this memory was learned behind another prior, or behind none: its sums mean others"
             )
         head, inputs = restored(self._head, memory), replace(self.inputs, seed=int(memory["seed"]))
-        held = restored(self._held, memory, "held.") if self._held else None
-        counts = self._checked_counts(memory["counts"])
-        self._head, self._held, self.inputs, self._counts = head, held, inputs, counts
-        self._solved = self._from_simulation = None
+        self._change(head, self._checked_counts(memory["counts"]))
+        self.inputs, self._from_simulation = inputs, None
 
     def _checked_counts(self, counts: NDArray[Any]) -> NDArray[np.int64]:
         if counts.shape != self._counts.shape or counts.dtype != np.int64 or (counts < 0).any():
@@ -323,17 +283,11 @@ class Tyto(Method):
         return np.array(counts)
 
     def _solver(self) -> AnalyticHead:
-        """All sums, those of simulated frames too, with the ridge that is fixed or that they speak for."""
+        """All sums, those of simulated frames too."""
         if self._solved is None:
-            held = self._held if self._held and self._held.n else None
-            beside = [head for head in (held, self._simulation()) if head]
-            ridge = self._head.ridge
-            if isinstance(self.alpha, str) and self._head.n:
-                ridge = choose_ridge(self._head, held)
             self._solved = copy(self._head)
-            for head in beside:
-                self._solved.merge(head)
-            self._solved.ridge = ridge
+            if simulated := self._simulation():
+                self._solved.merge(simulated)
         return self._solved
 
     def _simulation(self) -> AnalyticHead | None:

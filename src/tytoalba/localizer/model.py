@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import FileError, TytoError
-from tytoalba.learning.inputs import EXPANSIONS, Inputs
-from tytoalba.learning.methods import Task
+from tytoalba.learning.inputs import Inputs, views_of
+from tytoalba.learning.method import Task
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import same_ears
 from tytoalba.learning.sums import SCALE
 from tytoalba.learning.tyto import Tyto
-from tytoalba.learning.views import views_of
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.gcc import GccPhat
 from tytoalba.storage.tensors import Arrays, pack, unpack
@@ -86,7 +85,6 @@ class Model:
             int(o["n_features"]),
             float(o["bandwidth"]),
             float(o["sound"]),
-            str(o["expansion"]),
             int(o["seed"]),
         )
 
@@ -139,6 +137,7 @@ class Model:
     def from_bytes(cls, data: bytes, what: str = "this file") -> Model:
         """What `to_bytes` gave; anything else is refused."""
         told, arrays = unpack(data, KIND, VERSION, what)
+        refuse_removed(told, what)
         try:
             prior = prior_from(told, arrays)
             options = checked_options(told["options"])
@@ -188,11 +187,22 @@ OPTIONS: dict[str, tuple[type, float, float]] = {
 """Of a learner, as files keep them: type, smallest, largest."""
 
 
+def refuse_removed(header: dict[str, Any], what: str) -> None:
+    """Refuse files whose random features this version no longer computes."""
+    options = header.get("options")
+    expansion = options.get("expansion") if isinstance(options, dict) else None
+    if expansion in ("orthogonal", "structured"):
+        raise FileError(
+            f"{what} has {expansion} random features, which this version no longer computes; "
+            "the version tagged before-rebuild reads it"
+        )
+
+
 def checked_options(options: Any) -> dict[str, Any]:
     """Options that are complete and sensible; a file may say anything."""
-    if not isinstance(options, dict) or options.get("expansion") not in [*EXPANSIONS]:
-        raise FileError(f"the options need an expansion, one of {', '.join(EXPANSIONS)}")
-    checked: dict[str, Any] = {"expansion": options["expansion"]}
+    if not isinstance(options, dict) or options.get("expansion") != "random":
+        raise FileError("the options need an expansion, which must be 'random'")
+    checked: dict[str, Any] = {"expansion": "random"}
     for name, (kind, least, most) in OPTIONS.items():
         value: Any = options.get(name)
         value = value.item() if isinstance(value, np.generic) else value

@@ -23,7 +23,16 @@ from tytoalba.errors import FileError, TytoError
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.tyto import Lesson, Sums, Tyto
-from tytoalba.localizer.model import Model, checked_options, fitting, listed, prior_from, prior_parts, task_of
+from tytoalba.localizer.model import (
+    Model,
+    checked_options,
+    fitting,
+    listed,
+    prior_from,
+    prior_parts,
+    refuse_removed,
+    task_of,
+)
 from tytoalba.localizer.release import release_gate
 from tytoalba.signal.array import MicArray
 from tytoalba.storage.tensors import Arrays, pack, unpack
@@ -210,6 +219,7 @@ class State:
     def from_bytes(cls, data: bytes, what: str = "this file") -> State:
         """What `to_bytes` gave; anything else, and sums that no lessons can have, are refused."""
         told, arrays = unpack(data, KIND, VERSION, what)
+        refuse_removed(told, what)
         try:
             options = checked_options(told["options"])
             n_features = options["n_features"]
@@ -255,7 +265,7 @@ def _meaning(prior: Prior) -> list[bytes]:
 
 
 def _learner(prior: Prior, options: dict[str, Any]) -> Tyto:
-    named = {name: value for name, value in options.items() if name != "seed"}
+    named = {name: value for name, value in options.items() if name not in ("seed", "expansion")}
     return Tyto(task_of(prior, options["seed"]), prior=prior, answers="anywhere", sides="all", **named)
 
 

@@ -81,6 +81,19 @@ def to_class(azimuth: ArrayLike, n_directions: int = N_DIRECTIONS) -> NDArray[np
     return index
 
 
+def count_directions(azimuth: ArrayLike, n_directions: int = N_DIRECTIONS) -> NDArray[np.int64]:
+    """How many sources each direction class has, (n_directions,).
+
+    azimuth: degrees, (n_frames, n_sources), NaN padded.
+
+    >>> count_directions([[0.0, 90.0], [90.0, float("nan")]], n_directions=4).tolist()
+    [1, 2, 0, 0]
+    """
+    directions = frames_by_sources(azimuth)
+    classes = to_class(directions[np.isfinite(directions)], n_directions)
+    return np.bincount(classes, minlength=n_directions).astype(np.int64)
+
+
 def grid(n_directions: int = N_DIRECTIONS) -> Float:
     """Azimuths of the direction classes in degrees, starting at 0."""
     return np.arange(n_directions) * (360.0 / n_directions)

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
 from tytoalba.learning.checks import checked_array, checked_features, checked_phase
+from tytoalba.learning.inputs import views_of
 from tytoalba.learning.method import Memory, Task
 from tytoalba.learning.methods.finetune import Gradient, Lesson
 from tytoalba.learning.methods.replay import stack_azimuths
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import steering_matrices
 from tytoalba.learning.training import Options, on_device, sides_of, squared_loss
-from tytoalba.learning.views import views_of
 from tytoalba.signal.angles import N_DIRECTIONS, Float
 
 if TYPE_CHECKING:
