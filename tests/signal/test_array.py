@@ -109,13 +109,15 @@ def test_numbers_of_numpy_are_plain_numbers_in_the_file() -> None:
 
 
 def test_short_file_gets_the_documented_defaults() -> None:
-    array = MicArray.from_toml('name = "pair"\npositions = [[0.0, 0.1], [0, -0.1, 0.02]]\nfacing = 90')
+    array = MicArray.from_toml(
+        'name = "pair"\nsample_rate = 8000\npositions = [[0.0, 0.1], [0, -0.1, 0.02]]\nfacing = 90'
+    )
     assert array.positions == ((0.0, 0.1, 0.0), (0.0, -0.1, 0.02))
-    assert (array.sample_rate, array.channels, array.pattern, array.yaw) == (48000, (0, 1), 1.0, 0.0)
+    assert (array.sample_rate, array.channels, array.pattern, array.yaw) == (8000, (0, 1), 1.0, 0.0)
     assert array.facing == (90.0,)
 
 
-PAIR = "positions = [[0.0, 0.1], [0.0, -0.1]]\n"
+PAIR = "sample_rate = 16000\npositions = [[0.0, 0.1], [0.0, -0.1]]\n"
 
 
 @pytest.mark.parametrize(
@@ -126,19 +128,24 @@ PAIR = "positions = [[0.0, 0.1], [0.0, -0.1]]\n"
         ("name = " + "9" * 5000, "not valid TOML"),
         ("name = " + "[" * 5000, "not valid TOML"),
         (PAIR, "'name' is missing"),
-        ('name = "a"', "'positions' is missing"),
+        ('name = "a"', "'positions' is missing: one [x, y] or [x, y, z] per microphone, in metres"),
+        ('name = "a"\npositions = [[0, 0.1], [0, -0.1]]', "'sample_rate' is missing: Hz, what the array"),
         (f'name = "a"\nposition = 1\n{PAIR}', "unknown key 'position'; known keys: channels, description"),
         (f"name = 5\n{PAIR}", "needs a name"),
         (f'name = " "\n{PAIR}', "needs a name"),
         (f'name = "a"\ndescription = 5\n{PAIR}', "description must be text"),
         (f'name = "a"\nyaw = nan\n{PAIR}', "yaw must be degrees"),
-        (f'name = "a"\nyaw = "north"\n{PAIR}', "north"),
-        (f'name = "a"\npattern = [0.5]\n{PAIR}', "array file: "),
+        (f'name = "a"\nyaw = "left"\n{PAIR}', "array file: array 'a': yaw must be degrees, got 'left'"),
+        (f'name = "a"\nfacing = "left"\n{PAIR}', "facing must be degrees, got 'left'"),
+        (f'name = "a"\npattern = [0.5]\n{PAIR}', "pattern must be a number from 0 to 1, got [0.5]"),
         (f'name = "a"\nchannels = 3\n{PAIR}', "array file: "),
         (f'name = "a"\nchannels = [[0], [1]]\n{PAIR}', "array file: "),
-        ('name = "a"\npositions = 3', "positions must be numbers"),
-        ('name = "a"\npositions = [1e400, 2.0]', "positions must be numbers"),
-        (f'name = "a"\npositions = [[1{"0" * 400}, 0], [0, 0]]', "positions must be numbers"),
+        ('name = "a"\nsample_rate = 16000\npositions = 3', "positions must be numbers"),
+        ('name = "a"\nsample_rate = 16000\npositions = [1e400, 2.0]', "positions must be numbers"),
+        (
+            f'name = "a"\nsample_rate = 1\npositions = [[1{"0" * 400}, 0], [0, 0]]',
+            "positions must be numbers",
+        ),
     ],
 )
 def test_damaged_file_is_refused_in_words(text: str, why: str) -> None:
@@ -158,6 +165,13 @@ def test_refusal_names_the_file_and_the_built_in_arrays(tmp_path: Path) -> None:
     for missing in ("peper", str(tmp_path), tmp_path / "none.toml"):
         with pytest.raises(ArrayError, match=r"built in: .*linear-4.*pepper"):
             load_array(missing)
+    for wrong, right in (("peper", "pepper"), ("ReSpeaker-USB4", "respeaker-usb-4")):
+        with pytest.raises(ArrayError, match=rf"'{wrong}' \(did you mean {right}\?\) and no such file"):
+            load_array(wrong)
+
+
+def test_the_array_that_is_probably_mirrored_says_so() -> None:
+    assert "Probably mirrored" in load_array("respeaker-core-v2").description
 
 
 toml_values = st.recursive(

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from importlib import resources
 from itertools import combinations
@@ -28,22 +30,49 @@ LARGEST_ARRAY = 5.0
 COINCIDENT = 1e-4
 """Microphones closer than this (metres) are taken for a typing error."""
 
+REQUIRED = {
+    "name": 'such as name = "mine"',
+    "positions": "one [x, y] or [x, y, z] per microphone, in metres",
+    "sample_rate": "Hz, what the array records at, such as sample_rate = 16000",
+}
+"""Keys that every array file has, and what to write there."""
+
 Position = tuple[float, float, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MicArray:
-    """A microphone array.
+    """A microphone array: where its microphones are, and how they are recorded.
 
-    positions: metres, one (x, y, z) or (x, y) a microphone, x front, y left, z up.
-    channels: which channel of a recording each microphone is; 0, 1, 2... if not given.
-    sample_rate: Hz, what the array records at.
-    pattern: 1 = omnidirectional, 0.5 = cardioid; gain = pattern + (1 - pattern) cos(angle to facing).
-    facing: azimuth in degrees that directional microphones point to, in the array's own frame;
-        one number for all or one a microphone.
-    yaw: degrees, where the array's front points in the frame of the results.
+    Parameters
+    ----------
+    name : str
+    positions : sequence of (x, y, z) or (x, y)
+        Metres, one per microphone: x to the front, y to the left, z up.
+    sample_rate : int
+        Hz, what the array records at.
+    channels : sequence of int
+        The channel of a recording that each microphone is, counted from 0; by default 0, 1, 2...
+    pattern : float
+        1 omnidirectional, 0.5 cardioid; gain = pattern + (1 - pattern) cos(angle to facing).
+    facing : sequence of float
+        Azimuth in degrees that directional microphones point to, in the array's own frame: one for all or
+        one per microphone.
+    yaw : float
+        Degrees, where the array's front points in the frame of the results.
+    description : str
 
-    >>> array = MicArray("pair", ((0.0, 0.1, 0.0), (0.0, -0.1, 0.0)), sample_rate=16000)
+    Raises
+    ------
+    ArrayError
+        Where the array cannot be right: microphones at one place, centimetres for metres, channels given
+        twice.
+
+    Examples
+    --------
+    >>> array = MicArray("pair", ((0.0, 0.1), (0.0, -0.1)), sample_rate=16000)
+    >>> array
+    MicArray('pair', 2 microphones, 16000 Hz, 200 mm across)
     >>> array.n_pairs, round(array.max_delay, 2)
     (1, 9.33)
     >>> array.ambiguities
@@ -64,10 +93,15 @@ class MicArray:
         _set(self, "positions", _tidy_positions(self.name, self.positions))
         _set(self, "channels", tuple(map(_plain, self.channels)) or tuple(range(self.n_mics)))
         _set(self, "sample_rate", _plain(self.sample_rate))
-        _set(self, "facing", tuple(np.ravel(np.asarray(self.facing, dtype=np.float64)).tolist()))
-        _set(self, "yaw", float(self.yaw))
-        _set(self, "pattern", float(self.pattern))
-        _check(self)
+        _set(self, "facing", _number(self, "facing", "degrees", _flat))
+        _set(self, "yaw", _number(self, "yaw", "degrees"))
+        _set(self, "pattern", _number(self, "pattern", "a number from 0 to 1"))
+        _check_texts_and_channels(self)
+        _check_positions(self)
+
+    def __repr__(self) -> str:
+        size = f"{1000 * self.aperture:.0f} mm across"
+        return f"MicArray({self.name!r}, {self.n_mics} microphones, {self.sample_rate} Hz, {size})"
 
     @property
     def n_mics(self) -> int:
@@ -225,8 +259,8 @@ class MicArray:
         known = set(cls.__dataclass_fields__)
         if unknown := sorted(set(table) - known):
             raise ArrayError(f"{source}: unknown key {unknown[0]!r}; known keys: {', '.join(sorted(known))}")
-        if missing := sorted({"name", "positions"} - set(table)):
-            raise ArrayError(f"{source}: key {missing[0]!r} is missing")
+        if missing := [key for key in REQUIRED if key not in table]:
+            raise ArrayError(f"{source}: key {missing[0]!r} is missing: {REQUIRED[missing[0]]}")
         for key in ("channels", "facing"):
             if isinstance(table.get(key), list):
                 table[key] = tuple(table[key])
@@ -237,7 +271,18 @@ class MicArray:
 
 
 def builtin_arrays() -> dict[str, MicArray]:
-    """Every array that comes with tytoalba, by name."""
+    """Every array that comes with tytoalba.
+
+    Returns
+    -------
+    dict of str to MicArray
+        By name.
+
+    Examples
+    --------
+    >>> builtin_arrays()["respeaker-usb-4"]
+    MicArray('respeaker-usb-4', 4 microphones, 16000 Hz, 65 mm across)
+    """
     folder = resources.files("tytoalba") / "resources" / "arrays"
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
     arrays = [MicArray.from_toml(f.read_text(encoding="utf-8"), f.name) for f in files]
@@ -247,23 +292,67 @@ def builtin_arrays() -> dict[str, MicArray]:
 def load_array(name_or_path: str | Path) -> MicArray:
     """A built-in array by its name, or any array from its TOML file.
 
-    >>> load_array("pepper").max_lag
-    25
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A name of `builtin_arrays` (`tyto array list`), or a TOML file (docs/arrays.md).
+
+    Returns
+    -------
+    MicArray
+
+    Raises
+    ------
+    ArrayError
+        No such array or file, or a file that holds no array.
+
+    Examples
+    --------
+    >>> load_array("pepper").channels
+    (0, 1, 2, 3)
     """
     builtin = builtin_arrays()
     if str(name_or_path) in builtin:
         return builtin[str(name_or_path)]
     path = Path(name_or_path)
     if not path.is_file():
+        near = get_close_matches(str(name_or_path).lower(), builtin, 1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
         raise ArrayError(
-            f"no array called {str(name_or_path)!r} and no such file; "
-            f"built in: {', '.join(builtin)}. Your own: a TOML file (tyto array show pepper --toml)"
+            f"no array called {str(name_or_path)!r}{meant} and no such file; built in: {', '.join(builtin)}. "
+            "Your own: a TOML file (tyto array show pepper --toml)"
         )
     return MicArray.from_toml(_read_text(path), str(path))
 
 
 def import_odas(path: str | Path) -> MicArray:
-    """Read the microphones of an ODAS configuration (`.cfg`): positions, channel map, sample rate."""
+    """The array of an ODAS configuration.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file (`.cfg`) with positions `mu = (x, y, z)`, the channel map `map` (counted from 1) and the
+        sample rate `fS` (16000 Hz where it is missing).
+
+    Returns
+    -------
+    MicArray
+        Named as the file.
+
+    Raises
+    ------
+    ArrayError
+        A file that cannot be read, or holds no microphones.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", prefix="robot", suffix=".cfg") as file:
+    ...     _ = file.write("raw: { fS = 16000; } mics = ({ mu = (0.02, 0, 0); }, { mu = (-0.02, 0, 0); });")
+    ...     file.flush()
+    ...     import_odas(file.name).positions
+    ((0.02, 0.0, 0.0), (-0.02, 0.0, 0.0))
+    """
     path = Path(path)
     text = re.sub(r"/\*.*?\*/|(?:#|//)[^\n]*", "", _read_text(path), flags=re.DOTALL)
     number = r"\s*([-+0-9.eE]+)\s*"
@@ -324,40 +413,60 @@ def _tidy_positions(name: str, positions: Any) -> tuple[Position, ...]:
     return tuple((*row, 0.0)[:3] for row in rows)  # type: ignore[misc]
 
 
-def _check(array: MicArray) -> None:
-    def refuse(why: str) -> NoReturn:
-        raise ArrayError(f"array {array.name!r}: {why}")
+def _number(array: MicArray, key: str, expected: str, convert: Callable[[Any], Any] = float) -> Any:
+    value = getattr(array, key)
+    try:
+        return convert(value)
+    except (TypeError, ValueError, OverflowError):
+        _refuse(array, f"{key} must be {expected}, got {value!r}")
 
-    xyz = np.asarray(array.positions)
+
+def _flat(values: Any) -> tuple[float, ...]:
+    return tuple(np.ravel(np.asarray(values, dtype=np.float64)).tolist())
+
+
+def _check_texts_and_channels(array: MicArray) -> None:
     if not isinstance(array.name, str) or not array.name.strip():
         raise ArrayError("an array needs a name")
     if not isinstance(array.description, str):
-        refuse(f"description must be text, got {array.description!r}")
-    if array.n_mics < 2:
-        refuse(f"needs at least 2 microphones, got {array.n_mics}")
-    if not np.isfinite(xyz).all():
-        refuse("a position is not finite")
+        _refuse(array, f"description must be text, got {array.description!r}")
+    if len(array.channels) != array.n_mics or len(set(array.channels)) != array.n_mics:
+        _refuse(array, f"needs {array.n_mics} different channels, one per microphone, got {array.channels}")
+    if not all(isinstance(c, int) and 0 <= c < 1024 for c in array.channels):
+        _refuse(array, f"channels count from 0 (first channel), got {list(array.channels)}")
+    if not isinstance(array.sample_rate, int) or not 1000 <= array.sample_rate <= 1_000_000:
+        _refuse(array, f"sample_rate must be whole Hz between 1000 and 1000000, got {array.sample_rate!r}")
+    if not 0.0 <= array.pattern <= 1.0:
+        _refuse(
+            array,
+            f"pattern must be between 0 (figure of eight) and 1 (omnidirectional), got {array.pattern}",
+        )
+    if len(array.facing) not in (1, array.n_mics) or not np.isfinite(array.facing).all():
+        _refuse(array, "facing must be one azimuth, or one per microphone, in degrees")
     if not np.isfinite(array.yaw):
-        refuse(f"yaw must be degrees, got {array.yaw}")
+        _refuse(array, f"yaw must be degrees, got {array.yaw}")
+
+
+def _check_positions(array: MicArray) -> None:
+    xyz = np.asarray(array.positions)
+    if array.n_mics < 2:
+        _refuse(array, f"needs at least 2 microphones, got {array.n_mics}")
+    if not np.isfinite(xyz).all():
+        _refuse(array, "a position is not finite")
     with np.errstate(over="ignore", invalid="ignore"):
         aperture = array.aperture
     if not aperture <= LARGEST_ARRAY:  # or not a number: positions so large that they overflow
-        refuse(
+        _refuse(
+            array,
             f"{aperture:.4g} m across, larger than {LARGEST_ARRAY:g} m; "
-            "positions are metres: did you give centimetres or millimetres?"
+            "positions are metres: did you give centimetres or millimetres?",
         )
     for i, j in array.pairs:
         if np.linalg.norm(xyz[i] - xyz[j]) < COINCIDENT:
-            refuse(f"microphones {i} and {j} sit at the same place; one of them is a typing error")
+            _refuse(array, f"microphones {i} and {j} sit at the same place; one of them is a typing error")
     if _principal_axes(array.coordinates[:, :2])[0][0] <= COINCIDENT:
-        refuse("all microphones are above each other: no azimuth can be told from them")
-    if len(array.channels) != array.n_mics or len(set(array.channels)) != array.n_mics:
-        refuse(f"needs {array.n_mics} different channels, one a microphone, got {list(array.channels)}")
-    if not all(isinstance(c, int) and 0 <= c < 1024 for c in array.channels):
-        refuse(f"channels count from 0 (first channel), got {list(array.channels)}")
-    if not isinstance(array.sample_rate, int) or not 1000 <= array.sample_rate <= 1_000_000:
-        refuse(f"sample_rate must be whole Hz between 1000 and 1000000, got {array.sample_rate!r}")
-    if not 0.0 <= array.pattern <= 1.0:
-        refuse(f"pattern must be between 0 (figure of eight) and 1 (omnidirectional), got {array.pattern}")
-    if len(array.facing) not in (1, array.n_mics) or not np.isfinite(array.facing).all():
-        refuse("facing must be one azimuth, or one a microphone, in degrees")
+        _refuse(array, "all microphones are above each other: no azimuth can be told from them")
+
+
+def _refuse(array: MicArray, why: str) -> NoReturn:
+    raise ArrayError(f"array {array.name!r}: {why}")
