@@ -156,8 +156,12 @@ def test_unknown_commands_and_options_are_refused(tyto: Tyto) -> None:
 def test_arrays_are_listed(tyto: Tyto) -> None:
     table = tyto("array", "list")
     assert table.code == 0
-    for name in builtin_arrays():
-        assert name in table.out
+    lines = table.out.splitlines()
+    assert len(lines) < len(builtin_arrays()) + 5
+    assert max(map(len, lines)) <= 80
+    for name, array in builtin_arrays().items():
+        (line,) = [line for line in lines if line.startswith(f"{name} ")]
+        assert line.split()[1:3] == [str(array.n_mics), str(array.sample_rate)]
     listed = json.loads(tyto("array", "list", "--json").out)
     assert {row["name"]: row["n_mics"] for row in listed} == {
         name: array.n_mics for name, array in builtin_arrays().items()
@@ -199,7 +203,8 @@ def test_an_array_is_drawn(tyto: Tyto, tmp_path: Path) -> None:
 
 def test_names_may_look_like_markup(tyto: Tyto, tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_text(
-        "name = 'kit [/b] [red]'\ndescription = '[see] [/i]'\npositions = [[0.0, 0.1], [0.1, 0.0]]\n"
+        "name = 'kit [/b] [red]'\ndescription = '[see] [/i]'\nsample_rate = 8000\n"
+        "positions = [[0.0, 0.1], [0.1, 0.0]]\n"
     )
     assert "kit [/b] [red]  [see] [/i]" in tyto("array", "show", tmp_path / "odd.toml").out
 
@@ -222,7 +227,7 @@ def test_wrong_arrays_are_refused(tyto: Tyto, tmp_path: Path) -> None:
     assert "built in: linear-4" in tyto("array", "show", "salt").error
     (tmp_path / "empty.cfg").write_text("nothing")
     assert "no microphone found" in tyto("array", "import", tmp_path / "empty.cfg").error
-    (tmp_path / "cm.toml").write_text("name = 'cm'\npositions = [[0, 0], [10, 0]]\n")
+    (tmp_path / "cm.toml").write_text("name = 'cm'\nsample_rate = 16000\npositions = [[0, 0], [10, 0]]\n")
     assert "did you give centimetres" in tyto("array", "import", tmp_path / "cm.toml").error
     assert "cannot read" in tyto("array", "import", tmp_path / "none.cfg").error
     (tmp_path / "good.toml").write_text(PEPPER.to_toml())

@@ -141,6 +141,7 @@ def check_picture(path: str | Path) -> None:
         raise TytoError(f"{path}: the name of a picture ends in {', '.join(PICTURES)}")
     if not Path(path).parent.is_dir():
         raise TytoError(f"{path}: there is no folder {Path(path).parent}; make it first")
+    new_figure(1.0, 1.0)
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:

@@ -1,4 +1,4 @@
-"""`tyto array`: the microphone arrays that are known, and how to bring one's own."""
+"""`tyto array`: the built-in microphone arrays, and arrays of one's own."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Column, Table
+from rich.table import Column
 
-from tytoalba.cli.console import err, out, print_json
-from tytoalba.cli.options import AsJson, Command, Group
+from tytoalba.cli.console import make_table, out, print_json, say
+from tytoalba.cli.options import AsJson, Command, Group, Plot
 
-app = typer.Typer(
-    cls=Group, no_args_is_help=True, help="Microphone arrays: list them, look at one, import your own."
-)
+CAPTION = "mm: largest distance between two microphones. `tyto array show NAME` tells more of one."
+
+app = typer.Typer(cls=Group, no_args_is_help=True, help="List microphone arrays, show one, import your own.")
 
 
 @app.command("list", cls=Command)
@@ -27,26 +27,29 @@ def list_arrays(json: AsJson = False) -> None:
             [{"name": a.name, "n_mics": a.n_mics, "sample_rate": a.sample_rate} for a in arrays.values()]
         )
         return
-    table = Table(Column("name", no_wrap=True), "mics", "Hz", "across (mm)", "cannot tell", "what it is")
+    numbers = [Column(head, justify="right") for head in ("microphones", "Hz", "mm")]
+    table = make_table("name", *numbers, "cannot tell", caption=CAPTION)
     for array in arrays.values():
         unsure = ", ".join(text.split(":")[0] for text in array.ambiguities)
         across = f"{1000 * array.aperture:.0f}"
-        table.add_row(
-            array.name, str(array.n_mics), str(array.sample_rate), across, unsure, array.description
-        )
+        table.add_row(array.name, str(array.n_mics), str(array.sample_rate), across, unsure)
     out.print(table)
 
 
 @app.command(cls=Command)
 def show(
     name: Annotated[str, typer.Argument(help="Name of a built-in array, or a TOML file.")],
-    plot: Annotated[Path | None, typer.Option(help="Also draw it into this picture (png, svg, pdf).")] = None,
+    plot: Plot = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print its file, to start your own from.")] = False,
     json: AsJson = False,
 ) -> None:
     """Show one array: where its microphones are, its channels, and what it cannot tell."""
     from tytoalba.signal.array import load_array
 
+    if plot is not None:
+        from tytoalba.bench.plots import check_picture, plot_array, save_figure
+
+        check_picture(plot)
     array = load_array(name)
     if toml:
         print(array.to_toml(), end="")
@@ -65,7 +68,7 @@ def show(
         )
     else:
         out.print(f"{array.name}  {array.description}")
-        table = Table("microphone", "channel", "x front (mm)", "y left (mm)", "z up (mm)")
+        table = make_table("microphone", "channel", "x front (mm)", "y left (mm)", "z up (mm)")
         for number, (xyz, channel) in enumerate(zip(array.positions, array.channels, strict=True)):
             table.add_row(str(number), str(channel), *(f"{1000 * value:.2f}" for value in xyz))
         out.print(table)
@@ -77,10 +80,8 @@ def show(
         for ambiguity in array.ambiguities:
             out.print(f"cannot tell {ambiguity}")
     if plot is not None:
-        from tytoalba.bench.plots import plot_array, save_figure
-
         save_figure(plot_array(array), plot)
-        err.print(f"drawn: {plot}")
+        say(f"drawn: {plot}")
 
 
 @app.command("import", cls=Command)
@@ -98,7 +99,7 @@ def import_array(
         return
     with written_whole(output) as temporary:
         temporary.write_text(array.to_toml(), encoding="utf-8")
-    err.print(f"{array.n_mics} microphones written to {output}; tyto array show {output} draws them")
+    say(f"{array.n_mics} microphones written to {output}; tyto array show {output} draws them")
 
 
 def _sketch(points: list[list[float]], width: int = 37, height: int = 15) -> str:
