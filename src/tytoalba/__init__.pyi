@@ -6,9 +6,9 @@ from .errors import MissingExtraError as MissingExtraError
 from .errors import TytoError as TytoError
 from .errors import TytoWarning as TytoWarning
 from .localizer.localizer import Localizer as Localizer
-from .localizer.locate import Located as Located
 from .localizer.locate import locate as locate
 from .localizer.store import open_store as open_store
+from .localizer.stream import Located as Located
 from .signal.array import MicArray as MicArray
 from .signal.array import builtin_arrays as builtin_arrays
 from .signal.array import import_odas as import_odas

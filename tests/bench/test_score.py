@@ -229,7 +229,7 @@ def test_a_localizer_is_judged_by_what_it_answers(recordings: list[Recording]) -
         assert score(found).surer_half >= score(found).acc.value
     number, alone = next((k, r) for k, r in enumerate(recordings) if (r.n_sources == 1).all())
     located = owl.locate(alone.load(), silence_db=-200.0)
-    expected = [located[k].azimuth + located[k].confidence for k in alone.frame_ids]
+    expected = [located[k].azimuth + (located[k].probability or ()) for k in alone.frame_ids]
     here = outcomes[1].recording == number
     assert outcomes[1].probability is not None
     np.testing.assert_allclose(outcomes[1].estimate[here, 0], [azimuth for azimuth, _ in expected])

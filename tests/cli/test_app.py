@@ -253,7 +253,7 @@ def test_locate_prints_json_lines(tyto: Tyto, recording: Path) -> None:
         json.loads(line) for line in tyto("locate", recording, "-a", "pepper", "--json").out.splitlines()
     ]
     assert len(lines) == 10
-    assert all(set(line) == {"time", "azimuth", "confidence"} for line in lines)
+    assert all(set(line) == {"time", "azimuth", "score", "probability"} for line in lines)
     assert lines[0]["time"] == pytest.approx(4096 / 48000, abs=1e-4)
     assert [line["azimuth"] for line in lines[:4]] == [[140.0]] * 4
     assert [line["azimuth"] for line in lines[-3:]] == [[]] * 3
@@ -283,8 +283,8 @@ def test_locate_prints_csv(tyto: Tyto, recording: Path) -> None:
     assert 5 <= len(rows) <= 7  # a silent frame has no row
     assert {row["azimuth"] for row in rows[:4]} == {"140.0"}
     for row in rows[:4]:
-        assert 0.8 < float(row["confidence"]) <= 1
-        assert len(row["confidence"]) <= 6
+        assert 0.8 < float(row["score"]) <= 1
+        assert len(row["score"]) <= 6
 
 
 def test_locate_draws(tyto: Tyto, recording: Path, tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_locate_draws(tyto: Tyto, recording: Path, tmp_path: Path) -> None:
     quiet = tyto(
         "locate", recording, "-a", "pepper", "--csv", "--silence", "0", "--plot", tmp_path / "quiet.png"
     )
-    assert quiet.out == "time,azimuth,confidence\n"
+    assert quiet.out == "time,azimuth,score,probability\n"
     assert (tmp_path / "quiet.png").read_bytes().startswith(PNG)
 
 

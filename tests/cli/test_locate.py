@@ -21,7 +21,7 @@ from tests.helpers.states import ARRAY, contents, settle, wave, write_wave
 from tytoalba.cli.locate import _dcase
 from tytoalba.localizer import store
 from tytoalba.localizer.localizer import Localizer
-from tytoalba.localizer.locate import Located
+from tytoalba.localizer.stream import Located
 from tytoalba.signal.array import load_array
 from tytoalba.storage.keys import add_default_recipients, identity_path, make_identity, make_key_folder
 from tytoalba.storage.sealed import seal_file
@@ -73,7 +73,7 @@ def test_states_sealed_states_and_models_answer_alike(tyto: Tyto, folder: Path) 
     assert answers[0][0]["time"] == 0.0853
     for row in answers[0] + answers[2]:
         assert row["azimuth"] == pytest.approx([200.0], abs=5.0)
-        assert 0.5 < row["confidence"][0] < 1.0
+        assert 0.5 < row["probability"][0] < 1.0
     assert contents(folder) == before
 
 
@@ -85,7 +85,7 @@ def test_every_form_says_the_same(tyto: Tyto) -> None:
     table = list(csv.DictReader(io.StringIO(tyto("locate", "a.wav", "-M", "m.model", "--csv").out)))
     assert [float(row["time"]) for row in table] == [row["time"] for row in by_json]
     assert [float(row["azimuth"]) for row in table] == [row["azimuth"][0] for row in by_json]
-    assert [float(row["confidence"]) for row in table] == [row["confidence"][0] for row in by_json]
+    assert [float(row["probability"]) for row in table] == [row["probability"][0] for row in by_json]
     lines = tyto("locate", "a.wav", "-M", "m.model", "--dcase").out.splitlines()
     assert [line.split(",")[0] for line in lines] == [str(n) for n in range(9)]
     expected = round(by_json[0]["azimuth"][0]) - 360
@@ -171,9 +171,8 @@ def test_sound_through_standard_input(tyto: Tyto, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("a.wav --context 4", "--context, --at-least and --taught-only need a --model"),
-        ("a.wav --at-least 0.5", "--context, --at-least and --taught-only need a --model"),
-        ("a.wav --taught-only", "--context, --at-least and --taught-only need a --model"),
+        ("a.wav -a pepper --at-least 0.5", "at_least needs a method that knows its chance to be right"),
+        ("a.wav -a pepper --taught-only", "taught_only needs a Localizer"),
         ("a.wav -M k.tyto --at-least 2", "at_least must be a chance from 0 to 1, got 2"),
         ("a.wav -M m.model --taught-only", "a model does not tell where it was taught: ask the state"),
         ("a.wav -M k.tyto --array pepper", "leave out --array, --method and --band"),

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from tests.helpers.states import ARRAY, settle, wave
 from tytoalba.data.folder import write_array, write_recording
 from tytoalba.localizer import store
-from tytoalba.localizer.frontend import Ear
+from tytoalba.localizer.frontend import FrontEnd
 from tytoalba.localizer.localizer import Localizer, _phase
 from tytoalba.signal.array import load_array
 from tytoalba.storage.keys import add_default_recipients, identity_path, make_identity, make_key_folder
@@ -78,7 +78,7 @@ def needles(sound: Path, owl: Localizer, azimuth: float) -> dict[str, list[bytes
     array = load_array(ARRAY)
     samples = read_audio(sound, array).samples
     whole = np.round(samples * 32768).astype("<i2")
-    X = Ear(array, owl.state.prior.gcc).lesson(sound)
+    X = FrontEnd(array, owl.state.prior).lesson(sound)
     lesson = owl.state.learner.lesson(_phase(X, np.array([azimuth])))
     secret = next(line for line in identity_path().read_text().splitlines() if line.startswith("AGE"))
     pem = (identity_path().parents[1] / "signing.pem").read_text().splitlines()[1]

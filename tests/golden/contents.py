@@ -39,9 +39,10 @@ from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import shipped_priors
 from tytoalba.localizer import store
 from tytoalba.localizer.localizer import Localizer
-from tytoalba.localizer.locate import Located, locate
+from tytoalba.localizer.locate import locate
 from tytoalba.localizer.model import Model, task_of
 from tytoalba.localizer.state import Kept, State
+from tytoalba.localizer.stream import Located
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.gcc import GccPhat
 from tytoalba.signal.music import Music
@@ -379,11 +380,15 @@ def _gathered() -> Arrays:
     }
 
 
-def _answers(found: list[Located]) -> NDArray[np.float64]:
-    """Time, directions and confidence of each frame: (n_frames, 7), NaN where there are fewer."""
+def _answers(found: list[Located], sure: str = "score") -> NDArray[np.float64]:
+    """Time, directions, and score or probability of each frame: (n_frames, 7), NaN where there are fewer."""
     table = np.full((len(found), 7), np.nan)
     for row, one in zip(table, found, strict=True):
-        row[0], row[1 : 1 + one.n_sources], row[4 : 4 + one.n_sources] = one.time, one.azimuth, one.confidence
+        row[0], row[1 : 1 + one.n_sources], row[4 : 4 + one.n_sources] = (
+            one.time,
+            one.azimuth,
+            getattr(one, sure),
+        )
     return table
 
 
@@ -393,8 +398,8 @@ def _located() -> Arrays:
     found["srp auto"] = _answers(list(locate(wave, ARRAY, n_sources="auto")))
     for name in ("plain", "model"):
         owl = Localizer.from_bytes((GOLDEN / f"{name}.tyto").read_bytes())
-        found[f"{name} 2"] = _answers(owl.locate(wave, n_sources=2, context=1))
-        found[f"{name} auto"] = _answers(owl.locate(wave, n_sources="auto"))
+        found[f"{name} 2"] = _answers(owl.locate(wave, n_sources=2, context=1), "probability")
+        found[f"{name} auto"] = _answers(owl.locate(wave, n_sources="auto"), "probability")
     return found
 
 

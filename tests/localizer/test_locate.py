@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import tracemalloc
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tytoalba import Localizer
 from tytoalba.data.simulation.room import diffuse_noise
 from tytoalba.errors import AudioError, TytoError, TytoWarning
-from tytoalba.localizer.locate import METHODS, Located, locate, locate_frames
+from tytoalba.localizer.locate import METHODS, locate
+from tytoalba.localizer.stream import Located
 from tytoalba.signal.angles import distance
 from tytoalba.signal.array import MicArray, load_array
-from tytoalba.signal.audio import frames
+from tytoalba.signal.audio import resample
 from tytoalba.storage.soundfiles import read_audio, write_audio
 
 PEPPER, RESPEAKER, LINEAR = load_array("pepper"), load_array("respeaker-usb-4"), load_array("linear-4")
@@ -43,12 +44,6 @@ def plane_wave(
     return np.asarray(0.1 * sound / sound.std(), np.float32)
 
 
-def in_batches(sound: Sound, array: MicArray, size: int = 1000) -> Iterator[Sound]:
-    every = frames(sound, array.frame_length, array.frame_length // 2)
-    for first in range(0, len(every), size):
-        yield every[first : first + size]
-
-
 @pytest.mark.parametrize("method", CLASSICAL)
 @pytest.mark.parametrize("array", [PEPPER, RESPEAKER, PEPPER.rotated(50.0)], ids=["pepper", "usb", "turned"])
 @pytest.mark.parametrize("azimuth", [37.0, 181.0, 300.0])
@@ -59,15 +54,15 @@ def test_a_wave_is_found_where_it_comes_from(
     found = list(locate(tmp_path / "wave.wav", array, method))
     assert len(found) == 4
     for frame in found:
-        assert len(frame.azimuth) == len(frame.confidence) == 1
+        assert len(frame.azimuth) == len(frame.score) == 1
         assert distance(frame.azimuth[0], azimuth) <= 1
-        assert 0.8 < frame.confidence[0] <= 1.001
+        assert 0.8 < frame.score[0] <= 1.001
 
 
 def test_the_time_is_the_middle_of_the_frame() -> None:
-    found = list(locate_frames(in_batches(plane_wave(PEPPER, 10.0, 0.6), PEPPER, 2), PEPPER))
+    found = list(locate(plane_wave(PEPPER, 10.0, 0.6), PEPPER))
     assert [frame.time for frame in found] == pytest.approx([(4096 * t + 4096) / 48000 for t in range(6)])
-    found = list(locate_frames(in_batches(plane_wave(RESPEAKER, 10.0, 0.6), RESPEAKER), RESPEAKER))
+    found = list(locate(plane_wave(RESPEAKER, 10.0, 0.6), RESPEAKER))
     assert [frame.time for frame in found] == pytest.approx([(1365 * t + 1365) / 16000 for t in range(6)])
 
 
@@ -80,7 +75,7 @@ def test_silence_has_no_direction(tmp_path: Path) -> None:
         if frame.time < 0.9:
             assert frame.azimuth == (120.0,)
         if frame.time > 1.1:
-            assert frame == Located(frame.time, (), ())
+            assert frame == Located(frame.time, (), (), None)
     write_audio(tmp_path / "nothing.wav", np.zeros((4, 16000)), 16000)
     with pytest.warns(TytoWarning, match="digital silence"):
         assert all(not frame.azimuth for frame in locate(tmp_path / "nothing.wav", RESPEAKER))
@@ -89,15 +84,15 @@ def test_silence_has_no_direction(tmp_path: Path) -> None:
 def test_the_level_of_silence_is_a_choice() -> None:
     soft = plane_wave(RESPEAKER, 120.0, 0.4) * np.float32(0.01)  # -60 dB of full scale
     for threshold, heard in ((-70.0, True), (-61.0, True), (-59.0, False), (-20.0, False)):
-        found = list(locate_frames(in_batches(soft, RESPEAKER), RESPEAKER, silence_db=threshold))
+        found = list(locate(soft, RESPEAKER, silence_db=threshold))
         assert [bool(frame.azimuth) for frame in found] == [heard] * len(found)
 
 
 def test_confidence_tells_a_wave_from_noise() -> None:
     noise = 0.05 * diffuse_noise(RESPEAKER, 16000, np.random.default_rng(0))
-    vague = [frame.confidence[0] for frame in locate_frames(in_batches(noise, RESPEAKER), RESPEAKER)]
+    vague = [frame.score[0] for frame in locate(noise, RESPEAKER)]
     clear = plane_wave(RESPEAKER, 10.0)
-    sure = [frame.confidence[0] for frame in locate_frames(in_batches(clear, RESPEAKER), RESPEAKER)]
+    sure = [frame.score[0] for frame in locate(clear, RESPEAKER)]
     assert max(vague) < 0.6
     assert min(sure) > 0.9
     assert all(value == round(value, 4) for value in sure)  # as one would print it
@@ -107,21 +102,21 @@ def test_confidence_tells_a_wave_from_noise() -> None:
 def test_two_waves(method: str) -> None:
     both = plane_wave(PEPPER, 60.0) + plane_wave(PEPPER, 200.0, seed=1)
     for n_sources in (2, "auto"):
-        found = list(locate_frames(in_batches(both, PEPPER), PEPPER, method, n_sources=n_sources))
+        found = list(locate(both, PEPPER, method, n_sources=n_sources))
         close = [
             len(frame.azimuth) == 2 and distance(sorted(frame.azimuth), [60.0, 200.0]).max() <= 4
             for frame in found
         ]
         assert np.mean(close) > (0.9 if n_sources == 2 else 0.5)
         for frame in found:
-            assert list(frame.confidence) == sorted(frame.confidence, reverse=True)
+            assert list(frame.score) == sorted(frame.score, reverse=True)
 
 
 def test_auto_reports_one_wave_once_and_never_more_than_it_can_tell() -> None:
-    one = list(locate_frames(in_batches(plane_wave(PEPPER, 60.0), PEPPER), PEPPER, n_sources="auto"))
+    one = list(locate(plane_wave(PEPPER, 60.0), PEPPER, n_sources="auto"))
     assert all(frame.azimuth == (60.0,) for frame in one)
     noise = 0.05 * diffuse_noise(RESPEAKER, 16000, np.random.default_rng(0))
-    many = list(locate_frames(in_batches(noise, RESPEAKER), RESPEAKER, n_sources="auto"))
+    many = list(locate(noise, RESPEAKER, n_sources="auto"))
     assert all(1 <= len(frame.azimuth) <= 3 for frame in many)
 
 
@@ -130,38 +125,38 @@ def test_auto_reports_one_wave_once_and_never_more_than_it_can_tell() -> None:
     ("azimuth", "reported"), [(30.0, 30.0), (150.0, 30.0), (200.0, 340.0), (300.0, 300.0)]
 )
 def test_an_array_on_a_line_answers_with_its_front(azimuth: float, reported: float, method: str) -> None:
-    batches = list(in_batches(plane_wave(LINEAR, azimuth, 0.5), LINEAR))
-    for frame in locate_frames(batches, LINEAR, method):
+    sound = plane_wave(LINEAR, azimuth, 0.5)
+    for frame in locate(sound, LINEAR, method):
         assert distance(frame.azimuth[0], reported) <= 1
-    for frame in locate_frames(batches, LINEAR, method, n_sources="auto"):
+    for frame in locate(sound, LINEAR, method, n_sources="auto"):
         assert distance(frame.azimuth[0], reported) <= 1
         assert len(set(frame.azimuth)) == len(frame.azimuth)
     left = LINEAR.rotated(90.0)  # its front looks to the left
-    for frame in locate_frames(batches, left, method):
+    for frame in locate(sound, left, method):
         assert distance(frame.azimuth[0], reported + 90) <= 1
 
 
 def test_the_image_of_a_source_is_not_a_second_source() -> None:
     both = plane_wave(LINEAR, 30.0) + plane_wave(LINEAR, 300.0, seed=1)
     for n_sources in (2, "auto"):
-        found = list(locate_frames(in_batches(both, LINEAR), LINEAR, n_sources=n_sources))
+        found = list(locate(both, LINEAR, n_sources=n_sources))
         right = [
             len(frame.azimuth) == 2 and distance(sorted(frame.azimuth), [30.0, 300.0]).max() <= 3
             for frame in found
         ]
         assert np.mean(right) > 0.8
     one = plane_wave(LINEAR, 30.0, 0.4)
-    for frame in locate_frames(in_batches(one, LINEAR), LINEAR, n_sources=2):
-        assert np.isfinite(frame.confidence).all()
-        assert frame.confidence[1] < 0.5 * frame.confidence[0]
+    for frame in locate(one, LINEAR, n_sources=2):
+        assert np.isfinite(frame.score).all()
+        assert frame.score[1] < 0.5 * frame.score[0]
         assert (distance(frame.azimuth, 0.0) <= 90).all()
 
 
 def test_a_pair_of_microphones_has_one_answer() -> None:
     pair = MicArray("pair", ((0.0, 0.1, 0.0), (0.0, -0.1, 0.0)), 16000)
-    batches = list(in_batches(plane_wave(pair, 130.0, 0.4), pair))
+    sound = plane_wave(pair, 130.0, 0.4)
     for n_sources in (1, "auto"):
-        for frame in locate_frames(batches, pair, n_sources=n_sources):
+        for frame in locate(sound, pair, n_sources=n_sources):
             assert len(frame.azimuth) == 1
             assert distance(frame.azimuth[0], 50.0) <= 1
 
@@ -169,9 +164,9 @@ def test_a_pair_of_microphones_has_one_answer() -> None:
 def test_the_band_is_what_is_listened_to() -> None:
     low = plane_wave(RESPEAKER, 80.0, band=(0.0, 2500.0))
     high = plane_wave(RESPEAKER, 220.0, seed=1, band=(3500.0, 8000.0))
-    batches = list(in_batches(low + high, RESPEAKER))
+    sound = low + high
     for band, azimuth in (((100.0, 2500.0), 80.0), ((3500.0, 8000.0), 220.0)):
-        for frame in locate_frames(batches, RESPEAKER, band=band):
+        for frame in locate(sound, RESPEAKER, band=band):
             assert distance(frame.azimuth[0], azimuth) <= 2
 
 
@@ -198,13 +193,11 @@ def test_a_stream_and_the_whole_are_the_same(tmp_path: Path, rate: int) -> None:
     whole = read_audio(tmp_path / "long.wav", RESPEAKER).samples
     streamed = list(locate(tmp_path / "long.wav", RESPEAKER))
     assert len(streamed) == (whole.shape[1] - 2730) // 1365 + 1
-    at_once = list(locate_frames(in_batches(whole, RESPEAKER), RESPEAKER))
-    one_by_one = list(locate_frames(in_batches(whole, RESPEAKER, 1), RESPEAKER))
+    at_once = list(locate(whole, RESPEAKER))
     assert [frame.time for frame in streamed] == [frame.time for frame in at_once]
     assert [frame.azimuth for frame in streamed] == [frame.azimuth for frame in at_once]
-    assert at_once == one_by_one
     np.testing.assert_allclose(
-        [frame.confidence[0] for frame in streamed], [frame.confidence[0] for frame in at_once], atol=2e-4
+        [frame.score[0] for frame in streamed], [frame.score[0] for frame in at_once], atol=2e-4
     )
 
 
@@ -224,23 +217,7 @@ def test_memory_does_not_grow_with_the_recording(tmp_path: Path) -> None:
     assert peaks[1] < size
 
 
-def test_directions_come_as_the_sound_does() -> None:
-    """Endless sound: each batch is answered before the next one is asked for."""
-    asked = itertools.count()
-    batch = next(in_batches(plane_wave(RESPEAKER, 45.0, 0.4), RESPEAKER))
-    endless = (batch for _ in asked)
-    found = list(itertools.islice(locate_frames(endless, RESPEAKER), 3 * len(batch)))
-    assert {frame.azimuth for frame in found} == {(45.0,)}
-    assert next(asked) == 3
-    assert found[-1].time == pytest.approx(len(found) * 1365 / 16000)
-
-
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
-    batches = list(in_batches(plane_wave(RESPEAKER, 45.0, 0.4), RESPEAKER))
-    with pytest.raises(ValueError, match="no method called 'ears'; known: srp, music"):
-        next(locate_frames(batches, RESPEAKER, "ears"))
-    with pytest.raises(ValueError, match="n_sources must be at least 1 or 'auto', got 0"):
-        next(locate_frames(batches, RESPEAKER, n_sources=0))
     with pytest.raises(AudioError, match="no such file"):
         next(locate(tmp_path / "none.wav", RESPEAKER))
     write_audio(tmp_path / "short.wav", plane_wave(RESPEAKER, 40.0, 0.1), 16000)
@@ -255,12 +232,85 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
 def test_the_prior_finds_a_wave_however_the_array_is_mounted(yaw: float) -> None:
     array = PEPPER.rotated(yaw)
     for azimuth in (37.0, 181.0, 300.0):
-        for frame in locate_frames(in_batches(plane_wave(array, azimuth, 0.5), array), array, "prior"):
+        for frame in locate(plane_wave(array, azimuth, 0.5), array, "prior"):
             assert distance(frame.azimuth[0], azimuth) <= 5
-            assert 0 < frame.confidence[0] <= 1
+            assert 0 < frame.score[0] <= 1
+
+
+@pytest.mark.parametrize("n_sources", [1, 2, "auto"])
+def test_the_prior_says_how_sure_it_is_and_can_be_asked_to_be_surer(n_sources: Any) -> None:
+    faint = 0.3 * diffuse_noise(RESPEAKER, 16000, np.random.default_rng(0)) + plane_wave(RESPEAKER, 200.0)
+    sound = np.concatenate([plane_wave(RESPEAKER, 50.0), faint.astype(np.float32)], axis=1)
+    every = list(locate(sound, RESPEAKER, "prior", n_sources=n_sources))
+    chances = [p for frame in every for p in frame.probability or ()]
+    assert len(chances) == sum(frame.n_sources for frame in every)
+    assert 0 < min(chances) < max(chances) < 1
+    least = (min(chances) + max(chances)) / 2
+    kept = list(locate(sound, RESPEAKER, "prior", n_sources=n_sources, at_least=least))
+    for frame, left in zip(every, kept, strict=True):
+        rows = zip(frame.azimuth, frame.score, frame.probability or (), strict=True)
+        expected = [row for row in rows if row[2] >= least]
+        assert list(zip(left.azimuth, left.score, left.probability or (), strict=True)) == expected
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_neighbours_help_every_method(method: str) -> None:
+    noise = 0.4 * diffuse_noise(RESPEAKER, 3 * 16000, np.random.default_rng(0))
+    sound = np.asarray(plane_wave(RESPEAKER, 100.0, 3.0) + noise, np.float32)
+    found = [list(locate(sound, RESPEAKER, method, context=n)) for n in (0, 4)]
+    alone, together = (np.mean([distance(f.azimuth[0], 100.0) <= 5 for f in each]) for each in found)
+    assert alone < together
+
+
+def test_a_localizer_is_asked_as_an_array_is(tmp_path: Path) -> None:
+    localizer = Localizer.new(RESPEAKER, n_features=30, seed=0)
+    sound = plane_wave(RESPEAKER, 250.0, 0.5)
+    write_audio(tmp_path / "a.wav", sound, 16000, "FLOAT")
+    expected = localizer.locate(sound, n_sources=2, context=1)
+    for source in (sound, tmp_path / "a.wav", str(tmp_path / "a.wav")):
+        assert list(locate(source, localizer, n_sources=2, context=1)) == expected
+    for wrong in ({"method": "srp"}, {"band": (100.0, 4000.0)}):
+        with pytest.raises(TytoError, match="has its own method and bands"):
+            locate(sound, localizer, **wrong)
+
+
+def test_an_array_may_be_named_and_sound_come_at_any_rate(tmp_path: Path) -> None:
+    sound = plane_wave(RESPEAKER, 250.0)
+    (tmp_path / "mine.toml").write_text(RESPEAKER.to_toml())
+    expected = list(locate(sound, RESPEAKER))
+    for array in ("respeaker-usb-4", tmp_path / "mine.toml", str(tmp_path / "mine.toml")):
+        assert list(locate(sound, array)) == expected
+    assert list(locate(sound.astype(np.float64), RESPEAKER)) == expected
+    faster = resample(sound, 16000, 48000)
+    found = list(locate(faster, RESPEAKER, sample_rate=48000))
+    assert [frame.azimuth for frame in found] == [frame.azimuth for frame in expected]
+    with pytest.raises(TytoError, match="a file says its own"):
+        locate("a.wav", RESPEAKER, sample_rate=48000)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"method": "ears"}, "no method called 'ears'; known: srp, music, prior"),
+        ({"n_sources": 0}, "n_sources must be at least 1 or 'auto', got 0"),
+        ({"context": -1}, "context must be 0 or more frames"),
+        ({"at_least": 0.5}, "at_least needs a method that knows its chance"),
+        ({"at_least": 50, "method": "prior"}, "at_least must be a chance from 0 to 1"),
+        ({"taught_only": True}, "taught_only needs a Localizer"),
+        ({"method": "prior", "band": (100.0, 4000.0)}, "a prior has its own bands"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_before_anything_is_read(
+    options: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(TytoError, match=complaint):
+        locate("none.wav", RESPEAKER, **options)
 
 
 def test_an_array_without_a_prior_is_told_how_to_get_one() -> None:
-    mine = replace(LINEAR, name="mine", sample_rate=44100)
-    with pytest.raises(TytoError, match="`tyto prior mine` makes one"):
-        list(locate_frames(in_batches(plane_wave(mine, 30.0, 0.5), mine), mine, "prior"))
+    mine = replace(LINEAR, name="mine", positions=tuple((2 * x, 3 * y, z) for x, y, z in LINEAR.positions))
+    with pytest.raises(TytoError, match=r"no prior fits .* mine; .* srp and music .*`tyto prior MINE\.toml"):
+        locate(plane_wave(mine, 30.0, 0.5), mine, "prior")
+    other_rate = replace(RESPEAKER, name="mine", sample_rate=48000)
+    with pytest.raises(TytoError, match=r"mine is for 16000 Hz, .*\. Write sample_rate = 16000"):
+        locate(plane_wave(other_rate, 30.0, 0.5), other_rate, "prior")

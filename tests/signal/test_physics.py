@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tytoalba
-from tytoalba.localizer.locate import locate_frames
+from tytoalba.localizer.locate import MapFinder
 from tytoalba.signal.angles import decode, distance
 
 ARRAYS = tytoalba.builtin_arrays()
@@ -101,21 +101,19 @@ def test_every_direction_is_located_frame_by_frame(method: str) -> None:
     array = ARRAYS["respeaker-4mic-hat"].rotated(30.0)
     azimuth = ALL_ROUND if method == "srp" else ALL_ROUND[::12]
     frames = 0.1 * plane_waves(array, azimuth, array.frame_length)
-    batches = np.split(frames, [5, 6, len(frames) // 2])
-    located = list(locate_frames(batches, array, method))
-    assert len(located) == len(azimuth)
-    assert [len(frame.azimuth) for frame in located] == [1] * len(azimuth)
-    assert distance([frame.azimuth[0] for frame in located], azimuth).max() <= 2.0
-    middle = (np.arange(len(azimuth)) + 1) * (array.frame_length // 2) / array.sample_rate
-    np.testing.assert_allclose([frame.time for frame in located], middle, atol=1e-9)
-    assert min(frame.confidence[0] for frame in located) > 0.6
+    finder = MapFinder(array, method)
+    found = finder.decide(finder.maps(frames.astype(np.float32)))
+    assert found.azimuth.shape == found.score.shape == (len(azimuth), 1)
+    assert distance(found.azimuth[:, 0], azimuth).max() <= 2.0
+    assert found.score.min() > 0.6
+    assert found.probability is None
 
 
 def test_located_directions_of_a_line_are_folded_to_its_front() -> None:
     array = ARRAYS["linear-4"]
     azimuth = ALL_ROUND[::4]
-    located = list(locate_frames([plane_waves(array, azimuth, array.frame_length)], array))
-    found = np.array([frame.azimuth[0] for frame in located])
+    finder = MapFinder(array)
+    found = finder.decide(finder.maps(plane_waves(array, azimuth, array.frame_length))).azimuth[:, 0]
     assert distance(found, array.fold(azimuth)).max() <= 2.0
     assert distance(found, 0.0).max() <= 90.0
 

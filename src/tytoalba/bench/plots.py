@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from tytoalba.bench.score import Outcome
 from tytoalba.errors import MissingExtraError, TytoError
 from tytoalba.learning.prior.calibration import reliability
-from tytoalba.localizer.locate import Located
+from tytoalba.localizer.stream import Located
 from tytoalba.signal.angles import signed_difference
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.metrics import match
@@ -52,15 +52,16 @@ def plot_directions(located: Sequence[Located], title: str) -> Figure:
     grid = figure.add_gridspec(1, 2, width_ratios=(2.2, 1))
     time = np.array([found.time for found in located for _ in found.azimuth])
     azimuth = np.array([a for found in located for a in found.azimuth])
-    confidence = np.array([c for found in located for c in found.confidence])
+    known = all(found.probability is not None for found in located)
+    heights = [c for found in located for c in (found.probability if known else found.score) or ()]
     axes = figure.add_subplot(grid[0])
-    dots = axes.scatter(time, azimuth, c=confidence, s=14, cmap="viridis", vmin=0)
+    dots = axes.scatter(time, azimuth, c=heights, s=14, cmap="viridis", vmin=0)
     axes.set(
         ylim=(0, 360), yticks=range(0, 361, 45), xlabel="time (s)", ylabel="azimuth (degrees)", title=title
     )
     axes.grid(color=PALE)
     if len(time):
-        figure.colorbar(dots, ax=axes, label="confidence")
+        figure.colorbar(dots, ax=axes, label="probability" if known else "score")
     polar = _polar(figure, grid[1])
     counts, edges = np.histogram(azimuth, bins=72, range=(0, 360))
     polar.bar(np.deg2rad(edges[:-1] + 2.5), counts, width=np.deg2rad(5), color=TEAL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,7 +18,7 @@ from tytoalba.cli.options import ArrayOption
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
-    from tytoalba.localizer.locate import Located
+    from tytoalba.localizer.stream import Located
     from tytoalba.signal.array import MicArray
 
 DCASE_HOP = 0.1
@@ -65,7 +66,7 @@ def locate(
     """Tell where the sound of a recording comes from, frame by frame (170 ms, every 85 ms).
 
     Azimuth is in degrees: 0 is the array's front, 90 its left. Any format that libsndfile reads, sealed or
-    plain. With a model, confidence is the chance to be within 5 degrees.
+    plain. Probability is the chance to be within 5 degrees: a prior and a model know it.
 
     Examples:
 
@@ -95,26 +96,34 @@ def locate(
                 taught_only=taught_only,
             )
         else:
-            if context or at_least or taught_only:
-                raise TytoError("--context, --at-least and --taught-only need a --model")
-            mics, stream = _by_method(source, array, method or "srp", sources, band or "100-8000", silence)
+            mics, stream = _by_method(
+                source,
+                array,
+                method or "srp",
+                sources,
+                band,
+                context=context,
+                silence_db=silence,
+                at_least=at_least,
+                taught_only=taught_only,
+            )
         for frame in stream:
             found.append(frame)
             if json:
-                row = {"time": round(frame.time, 4), "azimuth": frame.azimuth, "confidence": frame.confidence}
-                print_json(row)
+                print_json({**asdict(frame), "time": round(frame.time, 4)})
     if dcase:
         for line in _dcase(found):
             print(line)
     if csv:
-        rows = ((f.time, a, c) for f in found for a, c in zip(f.azimuth, f.confidence, strict=True))
-        print_csv(("time", "azimuth", "confidence"), ((f"{t:.4f}", a, c) for t, a, c in rows))
+        rows = ((f"{f.time:.4f}", *row) for f in found for row in _columns(f))
+        print_csv(("time", "azimuth", "score", "probability"), rows)
     if not (json or csv or dcase):
-        table = Table("time (s)", "azimuth (degrees)", "confidence")
+        table = Table("time (s)", "azimuth (degrees)", "score", "probability")
         nothing = "none" if at_least or taught_only or sources == "auto" else "silent"
         for frame in found:
             angles = ", ".join(f"{a:.0f}" for a in frame.azimuth) or nothing
-            table.add_row(f"{frame.time:.2f}", angles, ", ".join(f"{c:.2f}" for c in frame.confidence))
+            numbers = (", ".join(f"{c:.2f}" for c in each or ()) for each in (frame.score, frame.probability))
+            table.add_row(f"{frame.time:.2f}", angles, *numbers)
         out.print(table)
     if mics.mirror_axis is not None:
         note(f"{mics.name} cannot tell {mics.ambiguities[0]}")
@@ -127,7 +136,7 @@ def locate(
 
 
 def _by_method(
-    source: str | list[str], array: str | None, method: str, sources: str, band: str, silence: float
+    source: str | list[str], array: str | None, method: str, sources: str, band: str | None, **how: Any
 ) -> tuple[MicArray, Iterator[Located]]:
     from tytoalba.localizer.locate import METHODS
     from tytoalba.localizer.locate import locate as located
@@ -135,23 +144,27 @@ def _by_method(
     if method not in METHODS:
         raise TytoError(f"no method called {method!r}; known: {', '.join(METHODS)}")
     mics = chosen_array(array, source)
-    limits = parse_band(band, mics.sample_rate)
+    limits = None if band is None else parse_band(band, mics.sample_rate)
     n_sources = _sources(sources, mics.n_mics)
-    return mics, located(source, mics, method, n_sources=n_sources, band=limits, silence_db=silence)
+    return mics, located(source, mics, method, n_sources=n_sources, band=limits, **how)
 
 
 def _by_model(
     source: str | list[str], model: Path, sources: str, **how: Any
 ) -> tuple[MicArray, Iterator[Located]]:
+    from tytoalba.localizer.locate import locate as located
     from tytoalba.localizer.store import read
-    from tytoalba.storage.soundfiles import stream_audio
 
     if sources not in ("1", "2", "auto"):
         raise TytoError(f"--sources takes 1, 2 or auto with a model, got {sources!r}")
     owl = read(model)
     n_sources = _sources(sources, 3)
-    blocks = stream_audio(source, owl.array)
-    return owl.array, owl.stream(blocks, n_sources=n_sources, **how)
+    return owl.array, located(source, owl, n_sources=n_sources, **how)
+
+
+def _columns(found: Located) -> Iterator[tuple[Any, ...]]:
+    chances = found.probability or ("",) * found.n_sources
+    return zip(found.azimuth, found.score, chances, strict=True)
 
 
 def _dcase(found: Sequence[Located]) -> Iterator[str]:

@@ -104,7 +104,7 @@ def prior(
     )
     from tytoalba.learning.prior.make import leave_one_out as judge_recipe
     from tytoalba.learning.prior.prior import Prior, prior_gcc
-    from tytoalba.learning.prior.registry import prior_folder, same_ears, shipped_priors
+    from tytoalba.learning.prior.registry import prior_folder, same_places, shipped_priors
     from tytoalba.signal.array import load_array
 
     mics = load_array(array)
@@ -121,7 +121,7 @@ def prior(
     if rate is not None and not 0 < rate < math.inf:
         raise TytoError(f"--rate must be a positive number, got {rate:g}")
     begun = Prior.load(shipped_priors().get(start, Path(start))) if start else None
-    at_home = begun is not None and same_ears(begun.array, mics)
+    at_home = begun is not None and same_places(begun.array, mics)
     if begun and not at_home:
         begun = begun.moved(mics)
     if begun and leave_one_out:

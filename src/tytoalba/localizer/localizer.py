@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,15 +28,15 @@ from numpy.typing import NDArray
 from tytoalba.data.recording import Recording
 from tytoalba.errors import FileError, TytoError
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.prior.decisions import Opinion, count_sources, known, reject
+from tytoalba.learning.prior.decisions import Opinion, count_sources, known
 from tytoalba.learning.prior.prior import Prior
-from tytoalba.learning.prior.registry import find_prior
-from tytoalba.localizer.frontend import Audio, Ear, Heard, with_neighbours
-from tytoalba.localizer.locate import Located, Sources
+from tytoalba.learning.prior.registry import fitting_prior
+from tytoalba.localizer.frontend import FrontEnd
 from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.model import Model
 from tytoalba.localizer.state import KIND as STATE
 from tytoalba.localizer.state import Kept, State
+from tytoalba.localizer.stream import Found, Located, Sound, Sources, Stream, sound_blocks
 from tytoalba.signal.angles import Float, distance, refine, to_class, wrap
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.audio import SILENCE_DB
@@ -48,6 +48,21 @@ SOURCE = 0.3
 the validation part of the quick preset. More misses second sources, less invents them."""
 SAME_PLACE = 0.5
 """Degrees within which a kept lesson counts as taught at a direction."""
+
+
+class Averaging(TypedDict, total=False):
+    """What any method can be asked for."""
+
+    context: int
+    at_least: float
+    silence_db: float
+
+
+class Options(Averaging, total=False):
+    """What a `Localizer` can be asked for; `Localizer.locate` says what it means."""
+
+    n_sources: Sources
+    taught_only: bool
 
 
 @dataclass(frozen=True)
@@ -68,7 +83,8 @@ class Localizer:
     def __init__(self, known: State | Model) -> None:
         self._known = known
         self._model: Model | None = None
-        self._ear = Ear(known.array, known.prior.gcc)
+        self._frontend = FrontEnd(known.array, known.prior)
+        self._feeding: tuple[Options, Stream] | None = None
         self.on_change: Callable[[Change, State], None] | None = None
         """Called after every change with what was done and the state afterwards: the store listens."""
 
@@ -88,9 +104,7 @@ class Localizer:
         lacks it. Localizers that shall be merged need the same. options: `state.DEFAULTS`.
         """
         mics = array if isinstance(array, MicArray) else load_array(array)
-        known = prior or find_prior(replace(mics, yaw=0.0))
-        if known is None:
-            raise TytoError(f"{mics.name} has no prior to start from; `tyto prior {mics.name}` makes one")
+        known = prior or fitting_prior(mics)[0]
         if n_features is not None:
             options["n_features"] = n_features
         return cls(State.new(mics, known, secrets.randbits(62) if seed is None else seed, **options))
@@ -188,103 +202,148 @@ class Localizer:
 
     def locate(
         self,
-        audio: Audio,
+        source: Sound,
         *,
         n_sources: Sources = 1,
         context: int = 0,
-        silence_db: float = SILENCE_DB,
         at_least: float = 0.0,
         taught_only: bool = False,
+        silence_db: float = SILENCE_DB,
+        sample_rate: int | None = None,
+        keys: Any = None,
     ) -> list[Located]:
-        """Where the sound comes from, frame by frame.
+        """Tell where the sound of a recording comes from, frame by frame.
 
-        n_sources: 1, 2 or "auto". context: neighbouring frames on each side that are heard together, which
-        makes what stands still much surer. silence_db: dB of full scale below which a frame has no direction.
-        at_least: answers that are right within 5 degrees with a smaller chance are left out.
-        taught_only: answers are left out that are further than 10 degrees from all that was taught.
+        Parameters
+        ----------
+        source : path, list of paths, binary file object or array
+            As for `tytoalba.locate`.
+        n_sources : {1, 2, "auto"}
+            How many sources to report per frame.
+        context : int
+            Frames on each side that are averaged with a frame's own: much surer for what stands still.
+        at_least : float
+            Leave out directions whose chance to be within 5 degrees is smaller, 0 to 1.
+        taught_only : bool
+            Leave out directions more than 10 degrees from all that was taught.
+        silence_db : float
+            Frames below this level, in dB of full scale, have no direction.
+        sample_rate : int, optional
+            Hz, of samples in memory that are not at the array's rate.
+        keys : sequence of identities, optional
+            What opens a sealed recording.
+
+        Returns
+        -------
+        list of Located
+            One for each frame of 171 ms, every 85 ms.
+
+        Raises
+        ------
+        AudioError
+            The recording cannot be used.
+
+        Examples
+        --------
+        >>> localizer = Localizer.new("respeaker-usb-4", n_features=50, seed=0)
+        >>> noise = np.random.default_rng(0).standard_normal((4, 16000)) * 0.1
+        >>> len(localizer.locate(noise, context=2))
+        10
         """
-        return list(
-            self.stream(
-                self._ear.blocks(audio),
-                n_sources=n_sources,
-                context=context,
-                silence_db=silence_db,
-                at_least=at_least,
-                taught_only=taught_only,
-            )
+        stream = self.new_stream(
+            n_sources=n_sources,
+            context=context,
+            at_least=at_least,
+            taught_only=taught_only,
+            silence_db=silence_db,
         )
+        return list(stream.run(sound_blocks(source, self.array, sample_rate, keys)))
 
-    def stream(
-        self,
-        blocks: Iterable[NDArray[Any]],
-        *,
-        n_sources: Sources = 1,
-        context: int = 0,
-        silence_db: float = SILENCE_DB,
-        at_least: float = 0.0,
-        taught_only: bool = False,
-    ) -> Iterator[Located]:
-        """The same for sound that comes in blocks (n_mics, any length): answers are `context` frames late."""
+    def stream(self, blocks: Iterable[NDArray[Any]], **options: Unpack[Options]) -> Iterator[Located]:
+        """The same for sound that comes in blocks (n_mics, any length) at the array's rate.
+
+        Each frame is answered as soon as it is complete, and `context` frames later where there is one.
+        options: those of `locate` but for `sample_rate` and `keys`.
+        """
+        return self.new_stream(**options).run(blocks)
+
+    def feed(self, block: NDArray[Any], **options: Unpack[Options]) -> list[Located]:
+        """Take a block of sound, as a callback gets it, and give the frames that are now complete.
+
+        Parameters
+        ----------
+        block : array, (n_mics, any length)
+            Floats in [-1, 1] at the array's rate. Libraries that give (n_samples, n_mics) need `block.T`.
+        **options
+            Those of `locate` but for `sample_rate` and `keys`, the same for all blocks of a recording.
+
+        Returns
+        -------
+        list of Located
+            Often empty: a frame begins every 85 ms.
+
+        Raises
+        ------
+        AudioError
+            A block that cannot be right; what was fed before is not lost.
+
+        Examples
+        --------
+        >>> localizer = Localizer.new("respeaker-usb-4", n_features=50, seed=0)
+        >>> noise = np.random.default_rng(0).standard_normal((4, 4096)) * 0.1
+        >>> [len(localizer.feed(block)) for block in np.split(noise, 4, axis=1)], localizer.finish()
+        ([0, 0, 1, 1], [])
+        """
+        if self._feeding is None:
+            self._feeding = options, self.new_stream(**options)
+        first, stream = self._feeding
+        if first != options:
+            raise TytoError("the options of feed must stay the same; finish() ends a recording")
+        return stream.feed(block)
+
+    def finish(self) -> list[Located]:
+        """The frames that still waited for their neighbours; the next `feed` begins a new recording."""
+        feeding, self._feeding = self._feeding, None
+        return feeding[1].finish() if feeding else []
+
+    def new_stream(
+        self, *, n_sources: Sources = 1, taught_only: bool = False, **options: Unpack[Averaging]
+    ) -> Stream:
+        """What `locate`, `stream` and `feed` run on."""
         if n_sources not in (1, 2, "auto"):
             raise TytoError(f"n_sources must be 1, 2 or 'auto', got {n_sources!r}")
-        if context < 0:
-            raise TytoError(f"context must be 0 or more frames, got {context}")
-        if not 0 <= at_least <= 1:
-            raise TytoError(f"at_least must be a chance from 0 to 1, got {at_least}")
         if taught_only and not self.can_learn:
             raise TytoError("a model does not tell where it was taught: ask the state that it was made from")
-        taught = self.evidence if taught_only else None
-        length, hop = self.array.frame_length, self.array.frame_length // 2
-        heard = with_neighbours(self._heard(blocks, silence_db), context)
-        for number, (maps, fallback, loud) in enumerate(heard):
-            when = (number * hop + length / 2) / self.array.sample_rate
-            if not loud:
-                yield Located(when, (), ())
-                continue
-            opinion = self._opinion(maps[None], fallback[None], n_sources)
-            azimuth = reject(opinion.azimuth, opinion.probability, at_least)
-            if taught is not None:
-                here = known(self.array.fold(azimuth + self.array.yaw), taught)
-                azimuth = np.where(here, azimuth, np.nan)
-            yield self._located(when, maps, azimuth, opinion.probability[0])
+        return Stream(_Decider(self, n_sources, taught_only), **options)
 
     def answers(self, recording: Recording, n_sources: Literal[1, 2]) -> Opinion:
-        """What is found in the labelled frames of a recording with so many sources, each heard by itself."""
-        X, azimuth = self._ear.labelled(recording)
+        """What is found in the frames of a labelled recording with that many sources, without context."""
+        X, azimuth = self._frontend.labelled(recording)
         X = X[np.isfinite(azimuth).sum(axis=1) == n_sources]
         maps = self.model.scores(X)
-        opinion = self._opinion(maps, self.model.prior.maps(X), n_sources)
+        opinion, _ = self._decision(maps, self.model.prior.maps(X), n_sources)
         return replace(opinion, azimuth=self._mounted(maps, opinion.azimuth))
 
-    def _heard(self, blocks: Iterable[NDArray[Any]], silence_db: float) -> Iterator[Heard]:
-        model = self.model
-        for X, loud in self._ear.batches(blocks, silence_db):
-            maps, fallback = (np.zeros((len(loud), model.prior.n_directions), np.float32) for _ in "ab")
-            maps[loud], fallback[loud] = model.scores(X), model.prior.maps(X)
-            yield from map(Heard, maps, fallback, loud.tolist())
-
-    def _opinion(self, maps: Float, fallback: Float, n_sources: Sources) -> Opinion:
+    def _decision(self, maps: Float, fallback: Float, n_sources: Sources) -> tuple[Opinion, Float]:
+        """Directions in the frame of the prior, and the map that decided, (n_frames, 360)."""
         prior = self.model.prior
         once = prior.array.heard_once
         if n_sources == "auto":
-            return count_sources(once(maps), prior.counting(), max_sources=2, threshold=SOURCE)
-        return prior.blend(n_sources)(once(maps), once(fallback), n_sources)
-
-    def _located(self, when: float, maps: NDArray[np.float32], azimuth: Float, sure: Float) -> Located:
-        """What is left of an opinion of one frame: azimuth (1, n), NaN for what was left out, sure (n,)."""
-        there = np.isfinite(azimuth[0])
-        degrees = self._mounted(maps[None], azimuth)[0][there]
-        return Located(when, tuple(degrees.tolist()), tuple(np.round(sure[there], 4).tolist()))
+            return count_sources(once(maps), prior.counting(), max_sources=2, threshold=SOURCE), maps
+        blend = prior.blend(n_sources)
+        found = blend(once(maps), once(fallback), n_sources)
+        mixed = blend.mixed(maps, fallback) / (1 + blend.weight)
+        return found, np.where(found.learned[:, None], mixed, fallback)
 
     def _mounted(self, maps: Float, azimuth: Float) -> Float:
         """Degrees between those of the grid, as the array is mounted, of what was found in maps."""
-        return np.asarray(wrap(np.round(self.array.fold(refine(maps, azimuth) + self.array.yaw), 2)))
+        return np.asarray(wrap(np.round(self.array.fold(refine(maps, azimuth) + self._frontend.fit.turn), 2)))
 
     # ---- learning and forgetting ----
 
     def teach(
         self,
-        audio: Audio,
+        audio: Sound,
         azimuth: float | Sequence[float],
         *,
         who: str = "",
@@ -296,7 +355,7 @@ class Localizer:
         keep: also keep the rows of this lesson, so that it can be forgotten without its recording; then
         who taught it, where and when (seconds since 1970) are written down too.
         """
-        places = self._ear.places(azimuth)
+        places = self._frontend.places(azimuth)
         if who and not keep:
             raise TytoError("a name is written down only with what is kept: add keep, or leave the name out")
         if len(who) > LONGEST_NAME or not who.isprintable():
@@ -306,7 +365,7 @@ class Localizer:
         taught_at = int(time.time() if when is None else when)
         told = tuple(np.atleast_1d(np.asarray(azimuth, np.float64)).tolist())
         kept = Kept(str(who), told, taught_at) if keep else None
-        return self._taught([(_phase(self._ear.lesson(audio), places), kept)])
+        return self._taught([(_phase(self._frontend.lesson(audio), places), kept)])
 
     def learn(
         self, recordings: Iterable[Recording], on_progress: Callable[[int], None] | None = None
@@ -315,7 +374,7 @@ class Localizer:
 
         def lessons() -> Iterator[tuple[Phase, None]]:
             for number, recording in enumerate(recordings, 1):
-                yield _phase(*self._ear.labelled(recording)), None
+                yield _phase(*self._frontend.labelled(recording)), None
                 if on_progress:
                     on_progress(number)
 
@@ -323,7 +382,7 @@ class Localizer:
 
     def forget(
         self,
-        audio: Audio | None = None,
+        audio: Sound | None = None,
         azimuth: float | Sequence[float] | None = None,
         *,
         who: str | None = None,
@@ -337,10 +396,10 @@ class Localizer:
         if audio is not None:
             if azimuth is None or who is not None or since is not None:
                 raise TytoError("to forget a recording, say at which azimuth it was taught, and nothing else")
-            return self._forgot([_phase(self._ear.lesson(audio), self._ear.places(azimuth))])
+            return self._forgot([_phase(self._frontend.lesson(audio), self._frontend.places(azimuth))])
         if azimuth is None and who is None and since is None:
             raise TytoError("say what to forget: a recording and its azimuth, or an azimuth, a name, a time")
-        at = None if azimuth is None else wrap(self._ear.places(azimuth) + self.array.yaw)
+        at = None if azimuth is None else wrap(self._frontend.places(azimuth) + self._frontend.fit.turn)
         trial = self.state.copy()
         names = trial.forget_kept(lambda kept: _meant(kept, at, who, since))
         if not names:
@@ -349,7 +408,7 @@ class Localizer:
 
     def forget_recordings(self, recordings: Iterable[Recording]) -> Change:
         """Forget labelled recordings that were learned: all of them, or none."""
-        return self._forgot(_phase(*self._ear.labelled(recording)) for recording in recordings)
+        return self._forgot(_phase(*self._frontend.labelled(recording)) for recording in recordings)
 
     def merge(self, other: Localizer) -> Change:
         """Add all that another one has learned; both must be alike (`like`)."""
@@ -365,7 +424,7 @@ class Localizer:
         """
         if isinstance(self._known, Model):
             return np.zeros(self._known.prior.n_directions, np.int64)
-        return np.roll(self._known.learner.counts, round(self.array.yaw))
+        return np.roll(self._known.learner.counts, round(self._frontend.fit.turn))
 
     def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
         """Every array that its file holds: name, values, purpose."""
@@ -396,12 +455,43 @@ class Localizer:
         n_kept = len(self.state.kept)
         told = f"none of the {n_kept} lessons that were kept is meant"
         if azimuth is not None:
-            near = to_class(wrap(azimuth - self.array.yaw))
+            near = to_class(wrap(azimuth - self._frontend.fit.turn))
             told += f"; {int(self.state.learner.counts[near].sum())} frames were taught there without keeping"
         return (
             f"{told}. What was not kept can only be taken away with its recording: give it again, with its "
             "azimuth (nobody else's sound can stand for it)"
         )
+
+
+@dataclass(frozen=True)
+class _Decider:
+    """How a localizer finds directions in frames (`stream.Finder`)."""
+
+    localizer: Localizer
+    n_sources: Sources
+    taught_only: bool
+    calibrated: ClassVar[bool] = True
+
+    @property
+    def array(self) -> MicArray:
+        return self.localizer.array
+
+    def maps(self, frames: NDArray[np.float32]) -> Float:
+        """Scores of the learner and SRP-PHAT maps, (n_frames, 2, 360), in the frame of the prior."""
+        model = self.localizer.model
+        X = self.localizer._frontend.features(frames)
+        return np.stack([model.scores(X), model.prior.maps(X)], axis=1)
+
+    def decide(self, maps: Float) -> Found:
+        localizer, learned = self.localizer, maps[:, 0]
+        decision, deciding = localizer._decision(learned, maps[:, 1], self.n_sources)
+        azimuth, array = decision.azimuth, localizer.array
+        if self.taught_only:
+            mounted = array.fold(azimuth + localizer._frontend.fit.turn)
+            azimuth = np.where(known(mounted, localizer.evidence), azimuth, np.nan)
+        index = to_class(np.nan_to_num(azimuth), deciding.shape[1])
+        score = np.take_along_axis(deciding, index, axis=1)
+        return Found(localizer._mounted(learned, azimuth), score, decision.probability)
 
 
 def _phase(X: NDArray[np.float32], azimuth: Float) -> Phase:

@@ -1,26 +1,32 @@
-"""From a recording to directions: frame by frame, in bounded memory, with any method that gives a map."""
+"""From a recording to directions, with any method or with a localizer of one's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba.errors import TytoError
 from tytoalba.learning.prior.registry import PriorMaps
+from tytoalba.localizer.stream import Found, Sound, Sources, Stream, sound_blocks
 from tytoalba.signal.angles import Float, decode_peaks, decode_threshold
-from tytoalba.signal.array import MicArray
-from tytoalba.signal.audio import SILENCE_DB, rms, stream_frames
+from tytoalba.signal.array import MicArray, load_array
+from tytoalba.signal.audio import SILENCE_DB
 from tytoalba.signal.gcc import SPEECH_BAND, Band
 from tytoalba.signal.music import Music
 from tytoalba.signal.srp import SrpPhat
-from tytoalba.storage.soundfiles import Source, stream_audio
+
+if TYPE_CHECKING:
+    from tytoalba.localizer.localizer import Localizer
+    from tytoalba.localizer.stream import Located
 
 Mapper = Callable[[Float], Float]
 """Frames (n_frames, n_mics, n_samples) to maps (n_frames, n_directions)."""
-Sources = int | Literal["auto"]
 RELATIVE_HEIGHT = 0.7
 """With an unknown number of sources, a peak counts from this share of the frame's highest."""
 
@@ -29,87 +35,158 @@ METHODS: dict[str, Callable[[MicArray, int, Band, int], Mapper]] = {
     "music": lambda array, n_samples, band, n_sources: Music(array, n_samples, band, n_sources),
     "prior": lambda array, n_samples, _, n_sources: PriorMaps(array, n_samples, n_sources),  # has own bands
 }
-"""Localizers by name: (array, samples of a frame, band, sources expected) -> map of frames."""
-
-
-@dataclass(frozen=True)
-class Located:
-    """Where a frame's sound comes from.
-
-    time: seconds, middle of the frame. azimuth: degrees, strongest first, none in silence.
-    confidence: height of the map there, 1 for a lone plane wave, about 0 for diffuse noise.
-    """
-
-    time: float
-    azimuth: tuple[float, ...]
-    confidence: tuple[float, ...]
-
-    @property
-    def n_sources(self) -> int:
-        """How many were found."""
-        return len(self.azimuth)
+"""Methods by name: (array, samples per frame, band, sources expected) -> map of frames."""
 
 
 def locate(
-    source: Source,
-    array: MicArray,
-    method: str = "srp",
+    source: Sound,
+    array: MicArray | Localizer | str | Path,
+    method: str | None = None,
     *,
     n_sources: Sources = 1,
-    band: Band = SPEECH_BAND,
+    context: int = 0,
+    at_least: float = 0.0,
+    taught_only: bool = False,
+    band: Band | None = None,
     silence_db: float = SILENCE_DB,
+    sample_rate: int | None = None,
+    keys: Any = None,
 ) -> Iterator[Located]:
-    """Directions in a recording (a file, one file a channel, or a stream), a frame at a time.
+    """Tell where the sound of a recording comes from, frame by frame.
 
-    n_sources: how many to report, or "auto". band: Hz. silence_db: dB of full scale below which a frame
-    is silent. An array that cannot tell front from back reports the direction at its front.
+    A frame is 171 ms long and they follow each other every 85 ms. Memory does not grow with the recording;
+    from a pipe each frame is answered as soon as its last sample has arrived. An array on a line cannot tell
+    front from back and reports the direction at its front.
+
+    Parameters
+    ----------
+    source : path, list of paths, binary file object or array
+        A recording with all channels; or one mono file per microphone, in order; or "-" for standard input;
+        or samples (n_mics, n_samples), floats in [-1, 1].
+    array : MicArray, str, Path or Localizer
+        The array that recorded it: an array, the name of a built-in one, its TOML file, or a localizer.
+    method : {"srp", "music", "prior"}, optional
+        "srp" if not given. "prior" was trained on simulations of the array. None with a `Localizer`.
+    n_sources : int or "auto"
+        How many sources to report per frame. A `Localizer` reports 1 or 2.
+    context : int
+        Frames on each side whose maps are averaged with a frame's own: surer for what stands still, worse
+        for what moves. Answers come that many frames later.
+    at_least : float
+        Leave out directions whose probability is smaller, 0 to 1. Needs probabilities: "prior" or a
+        `Localizer`.
+    taught_only : bool
+        Leave out directions more than 10 degrees from all that a `Localizer` was taught.
+    band : tuple of float, optional
+        Lowest and highest frequency in Hz, for "srp" and "music"; 100 to 8000 if not given.
+    silence_db : float
+        Frames below this level, in dB of full scale, have no direction.
+    sample_rate : int, optional
+        Hz, of samples in memory that are not at the array's rate; they are resampled.
+    keys : sequence of identities, optional
+        What opens a sealed recording.
+
+    Returns
+    -------
+    iterator of Located
+        One for each frame.
+
+    Raises
+    ------
+    AudioError
+        The recording cannot be used: missing, damaged, too short, the wrong channels.
+    TytoError
+        Options that do not fit each other; an array without a prior.
+
+    Examples
+    --------
+    >>> from tytoalba import load_array, locate
+    >>> array = load_array("respeaker-usb-4")
+    >>> noise = np.random.default_rng(0).standard_normal(16000)
+    >>> spectrum, hertz = np.fft.rfft(noise), np.fft.rfftfreq(16000, 1 / 16000)
+    >>> shift = np.exp(-2j * np.pi * hertz * array.arrival_times(130.0)[:, None])
+    >>> wave = 0.1 * np.fft.irfft(spectrum * shift)  # one second from 130 degrees, (4, 16000)
+    >>> found = list(locate(wave, "respeaker-usb-4"))
+    >>> len(found), found[0].azimuth, found[0].probability
+    (10, (130.0,), None)
+    >>> next(locate(wave, array, "prior", at_least=0.5)).n_sources
+    1
     """
-    frames = stream_frames(stream_audio(source, array), array.frame_length, array.frame_length // 2)
-    yield from locate_frames(frames, array, method, n_sources=n_sources, band=band, silence_db=silence_db)
-
-
-def locate_frames(
-    batches: Iterable[NDArray[np.float32]],
-    array: MicArray,
-    method: str = "srp",
-    *,
-    n_sources: Sources = 1,
-    band: Band = SPEECH_BAND,
-    silence_db: float = SILENCE_DB,
-) -> Iterator[Located]:
-    """Directions in consecutive frames, given as batches (n_frames, n_mics, array.frame_length)."""
-    if method not in METHODS:
-        raise ValueError(f"no method called {method!r}; known: {', '.join(METHODS)}")
-    if n_sources != "auto" and n_sources < 1:
-        raise ValueError(f"n_sources must be at least 1 or 'auto', got {n_sources}")
-    most = array.n_mics - 1 if n_sources == "auto" else n_sources
-    expected = 2 if n_sources == "auto" else n_sources
-    expected = min(expected, array.n_mics - 1)
-    mapper = METHODS[method](array, array.frame_length, band, expected)
-    hop, number = array.frame_length // 2, 0
-    for batch in batches:
-        loud = 20 * np.log10(rms(batch, axis=(1, 2)) + 1e-12) >= silence_db
-        for is_loud, (azimuth, confidence) in zip(
-            loud, _directions(array.heard_once(mapper(batch)), n_sources, most), strict=True
-        ):
-            time = (number * hop + array.frame_length / 2) / array.sample_rate
-            number += 1
-            if not is_loud:
-                yield Located(time, (), ())
-                continue
-            height = np.round(confidence.astype(np.float64), 4)
-            yield Located(time, tuple(azimuth.tolist()), tuple(height.tolist()))
-
-
-def _directions(maps: Float, n_sources: Sources, most: int) -> Iterator[tuple[Float, Float]]:
-    if n_sources == "auto":
-        height = np.maximum(maps.max(axis=1, keepdims=True), 1e-9)
-        found = decode_threshold(maps / height, RELATIVE_HEIGHT, neighbourhood=15.0, max_sources=most)
+    if isinstance(array, MicArray | str | Path):
+        mics = array if isinstance(array, MicArray) else load_array(array)
+        if taught_only:
+            raise TytoError("taught_only needs a Localizer: a method was never taught")
+        finder = MapFinder(mics, method or "srp", n_sources, band)
+        stream = Stream(finder, context=context, at_least=at_least, silence_db=silence_db)
     else:
-        found = decode_peaks(maps, n_sources)
-    step = 360.0 / maps.shape[1]
-    for row, azimuth in zip(maps, found, strict=True):
-        azimuth = azimuth[np.isfinite(azimuth)]
-        height = row[np.rint(azimuth / step).astype(np.intp) % len(row)]
+        mics = array.array
+        if method is not None or band is not None:
+            raise TytoError("a Localizer has its own method and bands: leave out method and band")
+        stream = array.new_stream(
+            n_sources=n_sources,
+            context=context,
+            at_least=at_least,
+            taught_only=taught_only,
+            silence_db=silence_db,
+        )
+    return stream.run(sound_blocks(source, mics, sample_rate, keys))
+
+
+@dataclass(frozen=True)
+class MapFinder:
+    """Peaks in the map of a method. band: Hz, None for the usual one."""
+
+    array: MicArray
+    method: str = "srp"
+    n_sources: Sources = 1
+    band: Band | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise TytoError(f"no method called {self.method!r}; known: {', '.join(METHODS)}")
+        if self.n_sources != "auto" and self.n_sources < 1:
+            raise TytoError(f"n_sources must be at least 1 or 'auto', got {self.n_sources}")
+        if self.method == "prior" and self.band is not None:
+            raise TytoError("a prior has its own bands: leave out the band")
+        _ = self._mapper  # says now what is wrong
+
+    @cached_property
+    def _mapper(self) -> Mapper:
+        expected = min(2 if self.n_sources == "auto" else self.n_sources, self.array.n_mics - 1)
+        return METHODS[self.method](self.array, self.array.frame_length, self.band or SPEECH_BAND, expected)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether it gives probabilities."""
+        return isinstance(self._mapper, PriorMaps) and self._mapper.calibrated
+
+    def maps(self, frames: NDArray[np.float32]) -> Float:
+        """Maps of frames, (n_frames, 1, 360); of a prior those of the network and of SRP-PHAT."""
+        mapper = self._mapper
+        return mapper.both(frames) if isinstance(mapper, PriorMaps) else mapper(frames)[:, None]
+
+    def decide(self, maps: Float) -> Found:
+        """The highest peaks of each map, with the prior's chance of each to be right."""
+        mapper = self._mapper
+        if not isinstance(mapper, PriorMaps):
+            return Found(*self._peaks(maps[:, 0]), None)
+        azimuth, score = self._peaks(mapper.blended(maps))
+        if not mapper.calibrated:
+            return Found(azimuth, score, None)
+        return Found(azimuth, score, mapper.probability(maps, azimuth, counted=self.n_sources == "auto"))
+
+    def _peaks(self, maps: Float) -> tuple[Float, Float]:
+        """Degrees and heights (n_frames, n) of peaks in maps (n_frames, 360), NaN for none."""
+        maps = self.array.heard_once(maps)
+        if self.n_sources == "auto":
+            height = np.maximum(maps.max(axis=1, keepdims=True), 1e-9)
+            most = self.array.n_mics - 1
+            found = decode_threshold(maps / height, RELATIVE_HEIGHT, neighbourhood=15.0, max_sources=most)
+        else:
+            found = decode_peaks(maps, self.n_sources)
+        there = np.isfinite(found)
+        index = np.rint(np.where(there, found, 0.0) * (maps.shape[1] / 360.0)).astype(np.intp)
+        height = np.take_along_axis(maps, index % maps.shape[1], axis=1)
         peak = np.isfinite(height)  # a mirror image is none: the best peak is repeated
-        yield np.where(peak, azimuth, azimuth[:1]), np.where(peak, height, height[:1])
+        azimuth, height = np.where(peak, found, found[:, :1]), np.where(peak, height, height[:, :1])
+        return azimuth, np.where(there, height, np.nan)

@@ -18,7 +18,7 @@ from tytoalba.errors import FileError, TytoError
 from tytoalba.learning.inputs import Inputs, views_of
 from tytoalba.learning.method import Task
 from tytoalba.learning.prior.prior import Prior
-from tytoalba.learning.prior.registry import same_ears
+from tytoalba.learning.prior.registry import fit
 from tytoalba.learning.sums import SCALE
 from tytoalba.learning.tyto import Tyto
 from tytoalba.signal.array import MicArray
@@ -159,7 +159,7 @@ def listed(arrays: Arrays) -> Iterator[tuple[str, NDArray[Any], str]]:
 
 def fitting(array: MicArray, prior: Prior, n_features: int) -> MicArray:
     """The array, if the prior is one of the same microphones and so many random features fit into memory."""
-    if not same_ears(prior.array, replace(array, yaw=0.0)):
+    if fit(prior.array, array) is None:
         raise TytoError(f"the prior is one of {prior.array.name}, whose microphones are not {array.name}'s")
     n_inputs = prior.n_directions + len(prior.gcc.pairs) * prior.gcc.n_lags
     if n_inputs * n_features > LARGEST_EXPANSION:

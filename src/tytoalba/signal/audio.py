@@ -91,22 +91,48 @@ def stream_frames(
     >>> [batch[:, 0].tolist() for batch in stream_frames(halves, frame_length=4, hop=2)]
     [[[0.0, 1.0, 2.0, 3.0], [2.0, 3.0, 4.0, 5.0]]]
     """
-    held: NDArray[Any] = np.zeros((0, 0), np.float32)
-    skip, found = 0, False  # skip: samples to drop before the next frame, when hop > frame_length
+    framer = Framer(frame_length, hop)
     for block in blocks:
+        batch = framer.add(block)
+        if len(batch):
+            yield batch
+    framer.refuse_short()
+
+
+class Framer:
+    """Cuts sound that comes in blocks into frames, each as soon as it is complete; see `stream_frames`."""
+
+    def __init__(self, frame_length: int, hop: int) -> None:
+        self.frame_length, self.hop = frame_length, hop
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin a new recording."""
+        self._held: NDArray[Any] = np.zeros((0, 0), np.float32)
+        self._skip = 0  # samples to drop before the next frame, when hop > frame_length
+        self._found = False
+
+    def add(self, block: NDArray[Any]) -> NDArray[Any]:
+        """Take a block (n_mics, any length); give the frames that it completes, a batch."""
         block = _two_axes(block, "block")
+        held = self._held
         if held.size and len(block) != len(held):
             raise AudioError(f"a block has {len(block)} channels, those before it {len(held)}")
-        fresh, skip = block[:, skip:], max(0, skip - block.shape[1])
+        fresh, self._skip = block[:, self._skip :], max(0, self._skip - block.shape[1])
         held = np.concatenate([held, fresh], axis=1) if held.size else np.array(fresh)
-        if held.shape[1] >= frame_length:
-            batch = frames(held, frame_length, hop)
-            yield batch
-            found, used = True, len(batch) * hop
-            skip = max(0, used - held.shape[1])
-            held = held[:, used:].copy()  # a copy, so that a long block can go
-    if not found:
-        frames(held, frame_length, hop)  # too short: says so
+        if held.shape[1] < self.frame_length:
+            self._held = held
+            return np.empty((0, len(block), self.frame_length), block.dtype)
+        batch = frames(held, self.frame_length, self.hop)
+        self._found, used = True, len(batch) * self.hop
+        self._skip = max(0, used - held.shape[1])
+        self._held = held[:, used:].copy()  # a copy, so that a long block can go
+        return batch
+
+    def refuse_short(self) -> None:
+        """AudioError where all that came was too short for one frame."""
+        if not self._found:
+            frames(self._held, self.frame_length, self.hop)
 
 
 def resample(samples: NDArray[Any], from_rate: int, to_rate: int) -> NDArray[Any]:

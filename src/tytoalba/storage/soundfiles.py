@@ -65,26 +65,35 @@ NOT_SOUND = {  # how a file begins that libsndfile does not read -> what it is a
 }
 
 
-def read_audio(source: Source, array: MicArray | None = None, sample_rate: int | None = None) -> Audio:
+def read_audio(
+    source: Source,
+    array: MicArray | None = None,
+    sample_rate: int | None = None,
+    keys: Sequence[Any] | None = None,
+) -> Audio:
     """Read a whole recording, its channels in microphone order, at the array's sample rate.
 
     source: a path; a sequence of paths, one mono file a microphone; "-" for standard input; or a
-        binary file object, which is read from its beginning if it can seek. Each may be sealed with age:
-        `find_identities` finds the key, the sound is opened in memory.
+        binary file object, which is read from its beginning if it can seek. Each may be sealed with age.
     array: picks the channels (see `select_channels`) and gives the sample rate unless `sample_rate` does.
     sample_rate: Hz to resample to; the file's own if neither is given.
+    keys: what opens a sealed file, in memory; those at hand (`find_identities`) if None.
 
     Refuses files that are cut short, where their format says how long they should be (not ogg, mp3).
     For long recordings use `stream_audio`, which gives the same samples piece by piece.
     """
-    with _opened(source, array, sample_rate, whole=True) as sound:
+    with _opened(source, array, sample_rate, keys, whole=True) as sound:
         samples = np.concatenate(list(sound.blocks(BLOCK)), axis=1)
     inspect(samples, sound.name, sound.channels)
     return Audio(resample(samples, sound.sample_rate, sound.to_rate), sound.to_rate)
 
 
 def stream_audio(
-    source: Source, array: MicArray | None = None, sample_rate: int | None = None, block: int = BLOCK
+    source: Source,
+    array: MicArray | None = None,
+    sample_rate: int | None = None,
+    block: int = BLOCK,
+    keys: Sequence[Any] | None = None,
 ) -> Iterator[Samples]:
     """Read a recording of any length in blocks (n_channels, about `block` samples or fewer).
 
@@ -95,7 +104,7 @@ def stream_audio(
     """
     if block < 1:
         raise AudioError(f"block must be at least 1 sample, got {block}")
-    with _opened(source, array, sample_rate, whole=False) as sound:
+    with _opened(source, array, sample_rate, keys, whole=False) as sound:
         health = Health(sound.name, sound.channels)
         size = max(1, min(block, block * sound.sample_rate // sound.to_rate))
         yield from resampled(health.watch(sound.blocks(size)), sound.sample_rate, sound.to_rate)
@@ -179,7 +188,12 @@ class _Sound:
 
 @contextmanager
 def _opened(
-    source: Source, array: MicArray | None, sample_rate: int | None, *, whole: bool
+    source: Source,
+    array: MicArray | None,
+    sample_rate: int | None,
+    keys: Sequence[Any] | None,
+    *,
+    whole: bool,
 ) -> Iterator[_Sound]:
     sources = list(source) if isinstance(source, Sequence) and not isinstance(source, str) else [source]
     if not sources:
@@ -188,7 +202,7 @@ def _opened(
         files: dict[str, Any] = {}
         seals: list[Unsealing] = []
         for one in sources:
-            name, file = _open(one, stack, seals, whole=whole)
+            name, file = _open(one, stack, seals, keys, whole=whole)
             stack.enter_context(file)
             check_rate(file.samplerate, name)
             if name in files:
@@ -209,7 +223,9 @@ def _opened(
         yield _Sound(files, seals, name, channels, rate, to_rate)
 
 
-def _open(source: Any, stack: ExitStack, seals: list[Unsealing], *, whole: bool) -> tuple[str, Any]:
+def _open(
+    source: Any, stack: ExitStack, seals: list[Unsealing], keys: Sequence[Any] | None, *, whole: bool
+) -> tuple[str, Any]:
     import soundfile
 
     if isinstance(source, str) and source == "-":
@@ -222,7 +238,7 @@ def _open(source: Any, stack: ExitStack, seals: list[Unsealing], *, whole: bool)
         target = _readable(source, name, whole)
     head = _head(target, name)
     if head is not None and is_sealed(head):
-        target, head = _unsealed(target, name, stack, seals, whole=whole)
+        target, head = _unsealed(target, name, stack, seals, keys, whole=whole)
     try:
         file = soundfile.SoundFile(target, closefd=False)
     except SNDFILE_ERRORS as error:
@@ -265,13 +281,19 @@ def _readable(source: Any, name: str, whole: bool) -> Any:
 
 
 def _unsealed(
-    target: Any, name: str, stack: ExitStack, seals: list[Unsealing], *, whole: bool
+    target: Any,
+    name: str,
+    stack: ExitStack,
+    seals: list[Unsealing],
+    keys: Sequence[Any] | None,
+    *,
+    whole: bool,
 ) -> tuple[Any, bytes]:
     """What libsndfile can read of a sealed file, and how it begins: a pipe for long WAV, else bytes."""
     from tytoalba.storage.age import Unsealing, has_passphrase, head_of, open_bytes, open_start
     from tytoalba.storage.keys import find_identities
 
-    keys = find_identities()
+    keys = find_identities() if keys is None else keys
     file = stack.enter_context(target.open("rb")) if isinstance(target, Path) else target.file
     is_long = file.seek(0, os.SEEK_END) > IN_MEMORY
     file.seek(0)

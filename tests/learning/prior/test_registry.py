@@ -15,7 +15,7 @@ from tytoalba.errors import PriorError, TytoError
 from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.decisions import Blend
 from tytoalba.learning.prior.prior import Prior, array_of, prior_gcc, scores
-from tytoalba.learning.prior.registry import PriorMaps, find_prior, prior_folder, same_ears, shipped_priors
+from tytoalba.learning.prior.registry import PriorMaps, find_prior, prior_folder, same_places, shipped_priors
 from tytoalba.signal.angles import decode, distance
 from tytoalba.signal.array import builtin_arrays, load_array
 
@@ -42,10 +42,10 @@ def prior() -> Prior:
         ({"positions": tuple((x + 2e-3, y, z) for x, y, z in MINE.positions)}, False),
     ],
 )
-def test_the_same_ears(changes: dict[str, Any], same: bool) -> None:
+def test_the_same_places(changes: dict[str, Any], same: bool) -> None:
     other = replace(MINE, **changes)
-    assert same_ears(MINE, other) is same
-    assert same_ears(other, MINE) is same
+    assert same_places(MINE, other) is same
+    assert same_places(other, MINE) is same
 
 
 def test_a_prior_of_ones_own_is_found(prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_every_shipped_prior_loads_and_is_small() -> None:
         assert path.stat().st_size < 5e6
         loaded = Prior.load(path)
         assert loaded.array.name == name
-        assert same_ears(loaded.array, load_array(name))
+        assert same_places(loaded.array, load_array(name))
         assert loaded.about
         found = find_prior(load_array(name))
         assert found is not None

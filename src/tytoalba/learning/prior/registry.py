@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import PriorError
+from tytoalba.learning.prior.calibration import evidence
+from tytoalba.learning.prior.decisions import Blend
 from tytoalba.learning.prior.prior import Prior, array_of, scores
+from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.symmetry import symmetries
+
+NEAR = 1e-3
+"""Metres by which each microphone may miss its place in the array of a prior."""
+SAME = 1e-4
+"""Metres: of fits that miss by as much, the first in order of microphones is taken, on every machine."""
 
 
 def shipped_priors() -> dict[str, Path]:
@@ -24,11 +34,43 @@ def shipped_priors() -> dict[str, Path]:
 
 
 def find_prior(array: MicArray) -> Prior | None:
-    """The prior of an array that `tyto prior` made, or the one that comes with it; None if there is none."""
+    """The prior of exactly this array: one that `tyto prior` made, or the one that is shipped; else None."""
+    here = Fit(tuple(range(array.n_mics)), 0.0)
+    found = _first(lambda built: here if same_places(built, array) else None)
+    return found[0] if found else None
+
+
+def fitting_prior(array: MicArray) -> tuple[Prior, Fit]:
+    """A prior whose microphones are the array's in any order, turned, shifted, each within 1 mm.
+
+    One of exactly these places goes before others. PriorError says what is missing where there is none.
+    """
+    as_built = replace(array, yaw=0.0)
+    exact = find_prior(as_built)
+    if exact:
+        return exact, Fit(tuple(range(array.n_mics)), array.yaw)
+    if found := _first(lambda built: fit(built, array)):
+        return found
+    if found := _first(lambda built: fit(replace(built, sample_rate=array.sample_rate), array)):
+        rate = found[0].array.sample_rate
+        raise PriorError(
+            f"the prior for the microphones of {array.name} is for {rate} Hz, and the array says "
+            f"{array.sample_rate} Hz. Write sample_rate = {rate} into its TOML file: recordings are resampled"
+        )
+    raise PriorError(
+        f"no prior fits the microphones of {array.name}; they may stand in any order, turned or shifted, but "
+        "within 1 mm. The methods srp and music need no prior. From the TOML file of the array, "
+        "`tyto prior MINE.toml --start respeaker-usb-4 --scenes 400 --frames 10000` makes one in minutes; "
+        "that needs pip install 'tytoalba[train]'"
+    )
+
+
+def _first(fits: Callable[[MicArray], Fit | None]) -> tuple[Prior, Fit] | None:
     for path in [*sorted(prior_folder().glob("*.safetensors")), *shipped_priors().values()]:
         changed = path.stat().st_mtime_ns
-        if same_ears(_array_once(path, changed), array):  # others are not read: they may be of another day
-            return _load_once(path, changed)
+        how = fits(_array_once(path, changed))
+        if how is not None:  # others are not read: they may be of another day
+            return _load_once(path, changed), how
     return None
 
 
@@ -49,14 +91,60 @@ def _load_once(path: Path, _changed: int) -> Prior:
     return Prior.load(path)
 
 
+class Fit(NamedTuple):
+    """How the microphones of an array are those of a prior's.
+
+    order: which of the array's is at each place of the prior's. turn: degrees; what comes from azimuth a for
+    the prior comes from a + turn, as the array is mounted.
+    """
+
+    order: tuple[int, ...]
+    turn: float
+
+    def in_order(self, frames: NDArray[Any]) -> NDArray[Any]:
+        """Frames (n_frames, n_mics, n_samples) with the microphones as the prior has them."""
+        same = self.order == tuple(range(len(self.order)))
+        return frames if same else frames[:, self.order]
+
+
+def fit(built: MicArray, array: MicArray) -> Fit | None:
+    """How the microphones of `array` are those of `built`, a prior's; None where they are not.
+
+    Up to the order, a turn about the vertical, a shift, and 1 mm of each microphone. A mirrored array is
+    another one, unless it is symmetric.
+    """
+    if same_places(built, replace(array, yaw=0.0)):
+        return Fit(tuple(range(array.n_mics)), array.yaw)
+    if built.sample_rate != array.sample_rate or built.n_mics != array.n_mics:
+        return None
+    theirs, mine = (places - places.mean(axis=0) for places in (built.coordinates, array.coordinates))
+    a, b = (places[:, 0] + 1j * places[:, 1] for places in (theirs, mine))  # a turn is a factor
+    far = int(np.abs(a).argmax())
+    found: list[tuple[float, Fit]] = []
+    for place in b[np.abs(b) > NEAR]:  # where the farthest may have come to
+        apart = np.hypot(np.abs(_unit(place / a[far]) * a[:, None] - b), theirs[:, 2:] - mine[:, 2])
+        order = apart.argmin(axis=1)
+        turn = _unit(np.vdot(a, b[order]))
+        missed = np.hypot(np.abs(turn * a - b[order]), theirs[:, 2] - mine[order, 2]).max()
+        if missed <= NEAR and len(set(order.tolist())) == array.n_mics:
+            degrees = round(float(np.rad2deg(np.angle(turn))), 6) % 360.0
+            found.append((float(missed), Fit(tuple(order.tolist()), degrees)))
+    least = min((missed for missed, _ in found), default=0.0)
+    return min((how for missed, how in found if missed <= least + SAME), default=None)
+
+
+def _unit(z: complex) -> complex:
+    return z / max(abs(z), 1e-12)
+
+
 @dataclass(frozen=True)
 class PriorMaps:
     """The maps of an array's prior: call it with (n_frames, n_mics, n_samples) -> (n_frames, 360), in 0..1.
 
-    Where the array is symmetric, each frame is looked at from both sides and the answers are averaged. Then
-    it is blended with SRP-PHAT as a calibrated prior knows best for that many sources: some of its map is
-    mixed in, and where it is surer the map is its own. (A prior knows speech; of steady hiss it thinks that
-    nobody wants it located.) How the array is mounted (yaw) turns the answers.
+    Where the array is symmetric, each frame is also taken mirrored and the answers are averaged. Then the map
+    is blended with SRP-PHAT as was calibrated for that many sources: some of its map is mixed in, and where
+    SRP-PHAT is surer the map is its own. (A prior knows speech; steady hiss it would rather ignore.) How the
+    array is mounted (yaw) turns the answers.
     """
 
     array: MicArray
@@ -64,45 +152,76 @@ class PriorMaps:
     n_sources: int = 1
 
     def __post_init__(self) -> None:
-        if self.n_samples != self._prior.gcc.n_samples:
+        if self.n_samples != self.prior.gcc.n_samples:
             raise PriorError(
-                f"the prior of {self.array.name} looks at frames of {self._prior.gcc.n_samples} samples, "
+                f"the prior of {self.array.name} takes frames of {self.prior.gcc.n_samples} samples, "
                 f"not {self.n_samples}"
             )
 
     @cached_property
-    def _prior(self) -> Prior:
-        prior = find_prior(replace(self.array, yaw=0.0))
-        if prior is None:
-            raise PriorError(f"{self.array.name} has no prior; `tyto prior {self.array.name}` makes one")
-        return prior
+    def _found(self) -> tuple[Prior, Fit]:
+        return fitting_prior(self.array)
+
+    @property
+    def prior(self) -> Prior:
+        """The prior."""
+        return self._found[0]
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether it knows the chance of a direction to be right."""
+        return "blends" in self.prior.constants
 
     def __call__(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
         """Maps of frames."""
-        prior = self._prior
-        X = np.asarray(prior.gcc(frames), np.float32).reshape(len(frames), prior.gcc.n_features)
+        return self.blended(self.both(frames))
+
+    def both(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Scores of the network and SRP-PHAT maps, (n_frames, 2, 360), in the frame of the prior."""
+        prior, how = self._found
+        X = np.asarray(prior.gcc(how.in_order(frames)), np.float32).reshape(len(frames), prior.gcc.n_features)
         maps: NDArray[np.float32] = scores(prior.logits(X))
         for mirror in symmetries(prior.array)[1:2]:
             other = mirror.back(scores(prior.logits(X[:, mirror.order(prior.gcc)])))
             maps = np.asarray((maps + other) / 2, np.float32)
-        if "blends" in prior.constants:
-            maps = self._blended(maps, prior.maps(X))
-        whole, rest = divmod(self.array.yaw, 1.0)
+        return np.stack([maps, prior.maps(X)], axis=1)
+
+    def blended(self, both: Float) -> NDArray[np.float32]:
+        """One map (n_frames, 360) of both, as the array is mounted."""
+        maps = both[:, 0]
+        if self.calibrated:
+            blend, learned = self._surer(both)
+            mixed = blend.mixed(maps, both[:, 1]) / (1 + blend.weight)
+            maps = np.where(learned[:, None], mixed, both[:, 1]).astype(np.float32)
+        whole, rest = divmod(self._found[1].turn, 1.0)
         turned = np.roll(maps, int(whole), axis=1)
         return np.asarray((1 - rest) * turned + rest * np.roll(turned, 1, axis=1), np.float32)
 
-    def _blended(self, maps: NDArray[np.float32], fallback: NDArray[np.float32]) -> NDArray[np.float32]:
-        n = min(self.n_sources, 2)
-        blend = self._prior.blend(n)
-        once = self._prior.array.heard_once
-        learned = blend(once(maps), once(fallback), n).learned[:, None]
-        return np.where(learned, blend.mixed(maps, fallback) / (1 + blend.weight), fallback).astype(
-            np.float32
-        )
+    def probability(self, both: Float, azimuth: Float, counted: bool) -> Float:
+        """Chance of directions (n_frames, n), found in the blended map, to be right; NaN for none.
+
+        counted: whether their number was found as well.
+        """
+        prior, how = self._found
+        own = prior.array.fold(azimuth - how.turn)
+        maps, fallback = (prior.array.heard_once(both[:, k]) for k in (0, 1))
+        if counted:
+            each = [prior.counting()[min(k, 1)] for k in range(azimuth.shape[1])]
+            found = evidence(maps, own)
+            return np.stack([one.probability(x) for one, x in zip(each, found.T, strict=True)], axis=1)
+        blend, learned = self._surer(both)
+        mine = blend.learned.probability(evidence(blend.mixed(maps, fallback), own))
+        return np.where(learned[:, None], mine, blend.fallback.probability(evidence(fallback, own)))
+
+    def _surer(self, both: Float) -> tuple[Blend, NDArray[np.bool_]]:
+        """The blend for that many sources, and in which frames the network decides."""
+        n, once = min(self.n_sources, 2), self.prior.array.heard_once
+        blend = self.prior.blend(n)
+        return blend, blend(once(both[:, 0]), once(both[:, 1]), n).learned
 
 
-def same_ears(a: MicArray, b: MicArray) -> bool:
-    """Whether a prior of one array serves the other: microphones, sample rate and mounting agree."""
+def same_places(a: MicArray, b: MicArray) -> bool:
+    """Whether microphones, their order, sample rate and mounting agree, to 0.2 mm."""
     return (
         a.sample_rate == b.sample_rate
         and a.coordinates.shape == b.coordinates.shape

@@ -1,0 +1,249 @@
+"""The one way from sound to directions: frames, maps, an average over neighbours, a decision per frame.
+
+Every method runs through `Stream`: SRP-PHAT, MUSIC, a prior, and a `Localizer`. A method is a `Finder`. Sound
+may come in blocks of any length; memory does not grow with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.errors import AudioError, TytoError
+from tytoalba.signal.angles import Float
+from tytoalba.signal.array import MicArray
+from tytoalba.signal.audio import BLOCK, SILENCE_DB, Framer, refuse_damaged, resample, rms
+from tytoalba.storage.soundfiles import Source, stream_audio
+
+Sources = int | Literal["auto"]
+Sound = Source | NDArray[Any]
+"""A recording (a path, one mono file per channel, a binary file object) or samples (n_mics, n_samples)."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where the sound of one frame comes from.
+
+    Parameters
+    ----------
+    time : float
+        Middle of the frame, in seconds.
+    azimuth : tuple of float
+        Degrees in [0, 360), strongest first; empty in silence.
+    score : tuple of float
+        Height of the method's map at each azimuth. For SRP-PHAT 1 is a lone plane wave and about 0 is
+        diffuse noise. Scores of different methods cannot be compared.
+    probability : tuple of float or None
+        Chance of each azimuth to be within 5 degrees of a source, calibrated on simulations; None for
+        methods that do not know it (srp, music).
+
+    Examples
+    --------
+    >>> found = Located(0.085, (40.0, 200.0), (0.9, 0.4), (0.95, 0.6))
+    >>> found.n_sources
+    2
+    """
+
+    time: float
+    azimuth: tuple[float, ...]
+    score: tuple[float, ...]
+    probability: tuple[float, ...] | None = None
+
+    @property
+    def n_sources(self) -> int:
+        """How many were found."""
+        return len(self.azimuth)
+
+
+class Found(NamedTuple):
+    """Decisions on frames: degrees, heights of the map and chances, each (n_frames, n), NaN for none."""
+
+    azimuth: Float
+    score: Float
+    probability: Float | None
+
+
+class Finder(Protocol):
+    """What finds directions in the frames of an array."""
+
+    @property
+    def array(self) -> MicArray:
+        """The array, as it is mounted."""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether `decide` gives probabilities."""
+
+    def maps(self, frames: NDArray[np.float32]) -> Float:
+        """What is averaged over neighbours: (n_frames, n_mics, n_samples) -> (n_frames, n_maps, 360)."""
+
+    def decide(self, maps: Float) -> Found:
+        """Directions in maps (n_frames, n_maps, 360), as the array is mounted."""
+
+
+class Stream:
+    """Sound in, directions out, as soon as their frames are complete.
+
+    context: neighbouring frames on each side whose maps are averaged; answers come that many frames later.
+    at_least: directions with a smaller probability are left out. silence_db: dB of full scale below which a
+    frame has no direction.
+    """
+
+    def __init__(
+        self, finder: Finder, *, context: int = 0, at_least: float = 0.0, silence_db: float = SILENCE_DB
+    ) -> None:
+        if context < 0:
+            raise TytoError(f"context must be 0 or more frames, got {context}")
+        if not 0 <= at_least <= 1:
+            raise TytoError(f"at_least must be a chance from 0 to 1, got {at_least}")
+        if at_least and not finder.calibrated:
+            raise TytoError(
+                "at_least needs a method that knows its chance to be right: use the method prior or a "
+                "Localizer; SRP-PHAT, MUSIC and priors that were never calibrated do not know it"
+            )
+        self._finder, self._at_least, self._silence_db = finder, at_least, silence_db
+        self._framer = Framer(finder.array.frame_length, finder.array.frame_length // 2)
+        self._neighbours = Neighbours(context)
+        self._n_located = 0
+
+    def feed(self, block: NDArray[Any]) -> list[Located]:
+        """Take a block (n_mics, any length); give the frames that are now complete.
+
+        A block that cannot be right is refused at once and changes nothing.
+        """
+        checked = checked_samples(block, self._finder.array, "a block")
+        ready: list[Located] = []
+        for start in range(0, checked.shape[1], BLOCK):
+            cut = self._framer.add(checked[:, start : start + BLOCK])
+            ready += self._located(self._neighbours.add(self._maps(cut)))
+        return ready
+
+    def finish(self) -> list[Located]:
+        """The frames that waited for neighbours. The next block begins a new recording."""
+        ready = self._located(self._neighbours.rest())
+        self._framer.clear()
+        self._n_located = 0
+        return ready
+
+    def run(self, blocks: Iterable[NDArray[Any]]) -> Iterator[Located]:
+        """All of a recording that comes in blocks; AudioError where it is too short for one frame."""
+        for block in blocks:
+            yield from self.feed(block)
+        self._framer.refuse_short()
+        yield from self.finish()
+
+    def _maps(self, frames: NDArray[np.float32]) -> list[Float | None]:
+        """Maps (n_maps, 360) of each frame, None for a silent one."""
+        if not len(frames):
+            return []
+        loud = 20 * np.log10(rms(frames, axis=(1, 2)) + 1e-12) >= self._silence_db
+        maps = iter(self._finder.maps(frames[loud]) if loud.any() else ())
+        return [next(maps) if is_loud else None for is_loud in loud]
+
+    def _located(self, frames: Sequence[Float | None]) -> list[Located]:
+        loud = [maps for maps in frames if maps is not None]
+        rows = self._rows(self._finder.decide(np.stack(loud))) if loud else iter(())
+        silent = (), (), () if self._finder.calibrated else None
+        return [Located(self._time(), *(silent if maps is None else next(rows))) for maps in frames]
+
+    def _time(self) -> float:
+        array, number = self._finder.array, self._n_located
+        self._n_located += 1
+        return (number * (array.frame_length // 2) + array.frame_length / 2) / array.sample_rate
+
+    def _rows(self, found: Found) -> Iterator[tuple[tuple[float, ...], tuple[float, ...], Any]]:
+        for i, azimuth in enumerate(found.azimuth):
+            keep = np.isfinite(azimuth)
+            chance = None
+            if found.probability is not None:
+                keep &= found.probability[i] >= self._at_least
+                chance = _rounded(found.probability[i][keep])
+            yield tuple(azimuth[keep].tolist()), _rounded(found.score[i][keep]), chance
+
+
+class Neighbours:
+    """Maps averaged over the frames with sound at most `context` before or after.
+
+    A frame is its maps (n_maps, 360), None in silence. What `add` gives is `context` frames late.
+    """
+
+    def __init__(self, context: int) -> None:
+        self.context = context
+        self._held: list[Float | None] = []
+        self._done = 0  # frames of `_held` that were given
+
+    def add(self, frames: Iterable[Float | None]) -> list[Float | None]:
+        """Take frames; give those whose neighbours are all known."""
+        ready = []
+        for frame in frames:
+            self._held.append(frame)
+            if len(self._held) > self._done + self.context:
+                ready.append(self._average(self._done))
+                self._done += 1
+                if self._done > self.context:
+                    self._held, self._done = self._held[1:], self.context
+        return ready
+
+    def rest(self) -> list[Float | None]:
+        """The frames that have fewer neighbours after them; then it is as new."""
+        ready = [self._average(number) for number in range(self._done, len(self._held))]
+        self._held, self._done = [], 0
+        return ready
+
+    def _average(self, number: int) -> Float | None:
+        window = self._held[max(0, number - self.context) : number + self.context + 1]
+        loud = [maps for maps in window if maps is not None]
+        own = self._held[number]
+        return own if own is None or len(loud) == 1 else np.asarray(np.mean(loud, axis=0, dtype=own.dtype))
+
+
+def sound_blocks(
+    source: Sound, array: MicArray, sample_rate: int | None = None, keys: Any = None
+) -> Iterable[NDArray[Any]]:
+    """A recording in blocks (n_mics, any length) at the array's rate. sample_rate: Hz, of given samples."""
+    if isinstance(source, np.ndarray):
+        return [given_samples(source, array, sample_rate)]
+    refuse_rate(sample_rate)
+    return stream_audio(source, array, keys=keys)
+
+
+def given_samples(
+    samples: NDArray[Any], array: MicArray, sample_rate: int | None = None
+) -> NDArray[np.float32]:
+    """Samples (n_mics, n_samples) at the array's rate; sample_rate: Hz that they come at, if another."""
+    refuse_damaged(checked_samples(samples, array, "sound"), "sound")
+    own = array.sample_rate
+    return np.asarray(resample(samples, own if sample_rate is None else sample_rate, own), np.float32)
+
+
+def refuse_rate(sample_rate: int | None) -> None:
+    """Refuse a sample rate for what says its own."""
+    if sample_rate is not None:
+        raise TytoError("sample_rate is for samples in memory: a file says its own, leave it out")
+
+
+def checked_samples(samples: NDArray[Any], array: MicArray, what: str) -> NDArray[np.float32]:
+    """Samples (n_mics, any length) as float32; anything else is an AudioError that says what to do."""
+    shape = np.shape(samples)
+    if len(shape) != 2 or shape[0] != array.n_mics:
+        remedy = ""
+        if len(shape) == 2 and shape[1] == array.n_mics:
+            remedy = "; channels come first: transpose it (`block.T`)"
+        elif len(shape) == 2 and shape[0] > array.n_mics:
+            remedy = "; `select_channels` (tytoalba.signal.audio) picks the microphones"
+        raise AudioError(
+            f"{what} must be ({array.n_mics}, n_samples) at {array.sample_rate} Hz for {array.name}, "
+            f"got shape {shape}{remedy}"
+        )
+    if shape[1]:
+        refuse_damaged(samples, what)
+    return np.asarray(samples, np.float32)
+
+
+def _rounded(values: Float) -> tuple[float, ...]:
+    """As one would print it."""
+    return tuple(np.round(values.astype(np.float64), 4).tolist())

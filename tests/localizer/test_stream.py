@@ -1,0 +1,151 @@
+"""The one way from sound to directions: any blocks, neighbours, no delay, nothing lost to a bad block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tests.helpers.localizers import ARRAY, plane_wave, prior
+from tytoalba import Localizer
+from tytoalba.errors import AudioError, TytoError
+from tytoalba.localizer.frontend import FrontEnd
+from tytoalba.localizer.locate import MapFinder
+from tytoalba.localizer.stream import Neighbours, Stream
+from tytoalba.signal.audio import BLOCK
+
+LENGTH = ARRAY.frame_length
+HOP = LENGTH // 2
+SOUND = plane_wave(ARRAY, (0.0, 180.0), 0.56)
+
+
+@pytest.fixture(scope="module")
+def localizer() -> Localizer:
+    return Localizer.new(ARRAY, n_features=30, seed=0, prior=prior())
+
+
+# ---- neighbours
+
+
+@given(st.lists(st.booleans(), max_size=14), st.integers(0, 5), st.integers(0, 2**32))
+@settings(max_examples=80, deadline=None)
+def test_neighbours_are_averaged_as_by_brute_force(loud: list[bool], context: int, seed: int) -> None:
+    maps = np.random.default_rng(seed).random((len(loud), 2, 7)).astype(np.float32)
+    neighbours = Neighbours(context)
+    given_frames = [m if is_loud else None for m, is_loud in zip(maps, loud, strict=True)]
+    found = neighbours.add(given_frames)
+    assert len(found) == max(0, len(loud) - context)
+    found += neighbours.rest()
+    assert [frame is not None for frame in found] == loud
+    for t, frame in enumerate(found):
+        around = np.array(loud, bool) & (np.abs(np.arange(len(loud)) - t) <= context)
+        if frame is not None:
+            assert np.allclose(frame, maps[around].mean(axis=0), atol=1e-6)
+            assert frame.dtype == np.float32
+    assert neighbours.rest() == []  # as new
+
+
+def test_answers_come_as_late_as_the_context_and_no_later() -> None:
+    for context in (0, 1, 4):
+        neighbours = Neighbours(context)
+        ready = [len(neighbours.add([np.ones((1, 3))])) for _ in range(10)]
+        assert ready == [0] * context + [1] * (10 - context)
+        assert len(neighbours.rest()) == context
+        assert neighbours.rest() == []
+
+
+# ---- blocks
+
+
+@pytest.mark.parametrize("method", ["srp", "music", "prior", "localizer"])
+@given(st.lists(st.integers(0, 9000), max_size=6), st.sampled_from([1, 2, "auto"]), st.integers(0, 2))
+@settings(max_examples=5, deadline=None)
+def test_any_blocks_are_located_as_the_whole(
+    localizer: Localizer, method: str, cuts: list[int], n_sources: Any, context: int
+) -> None:
+    def stream() -> Stream:
+        if method == "localizer":
+            return localizer.new_stream(n_sources=n_sources, context=context)
+        return Stream(MapFinder(ARRAY, method, n_sources), context=context)
+
+    whole = list(stream().run([SOUND]))
+    blocks = np.split(SOUND, sorted(cuts), axis=1)
+    assert list(stream().run(iter(blocks))) == whole
+    fed = stream()
+    assert [found for block in blocks for found in fed.feed(block)] + fed.finish() == whole
+
+
+def test_a_frame_is_answered_with_its_last_sample(localizer: Localizer) -> None:
+    """Block by block, and `context` hops later where neighbours are asked for."""
+    for context in (0, 2):
+        first = LENGTH + context * HOP
+        assert localizer.feed(SOUND[:, : first - 1], context=context) == []
+        (found,) = localizer.feed(SOUND[:, first - 1 : first], context=context)
+        assert found.time == LENGTH / 2 / ARRAY.sample_rate
+        assert localizer.feed(SOUND[:, first : first + HOP - 1], context=context) == []
+        assert len(localizer.feed(SOUND[:, first + HOP - 1 : first + HOP], context=context)) == 1
+        assert len(localizer.finish()) == context
+        assert localizer.finish() == []
+
+
+def test_a_recording_fed_after_another_begins_anew(localizer: Localizer) -> None:
+    expected = localizer.locate(SOUND, n_sources=2)
+    assert localizer.feed(SOUND, n_sources=2) == expected
+    with pytest.raises(TytoError, match=r"options of feed must stay the same; finish\(\) ends a recording"):
+        localizer.feed(SOUND)
+    localizer.finish()
+    assert localizer.feed(SOUND, n_sources=2) == expected
+    localizer.finish()
+
+
+def test_what_is_taught_meanwhile_is_known_in_the_next_frame() -> None:
+    localizer = Localizer.new(ARRAY, n_features=30, seed=0, prior=prior())
+    assert {f.n_sources for f in localizer.feed(SOUND, taught_only=True)} == {0}
+    localizer.teach(SOUND, (0.0, 180.0))
+    assert {f.n_sources for f in localizer.feed(SOUND, taught_only=True)} == {1}
+
+
+def test_a_long_block_is_taken_in_pieces(localizer: Localizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, features = list[int](), FrontEnd.features
+
+    def watched(self: FrontEnd, cut: NDArray[Any]) -> NDArray[np.float32]:
+        seen.append(len(cut))
+        return features(self, cut)
+
+    monkeypatch.setattr(FrontEnd, "features", watched)
+    localizer.locate(np.tile(SOUND, 20))
+    assert max(seen) <= BLOCK // HOP
+
+
+@pytest.mark.parametrize(
+    ("block", "complaint"),
+    [
+        (SOUND[:, :1024].T, r"a block must be \(4, n_samples\) .* got shape \(1024, 4\); .* transpose it"),
+        (np.concatenate([SOUND, SOUND[:2]]), r"got shape \(6, .* `select_channels`"),
+        (SOUND[:3], r"got shape \(3, "),
+        (SOUND[0], "a block must be"),
+        (np.where(np.arange(SOUND.shape[1]) == 700, np.nan, SOUND), "NaN or infinite, the first at 700"),
+        ((SOUND * 32768).astype(np.int16), "divide int16 by 32768"),
+    ],
+)
+def test_a_bad_block_is_refused_at_once_and_nothing_is_lost(
+    localizer: Localizer, block: Any, complaint: str
+) -> None:
+    expected = localizer.locate(SOUND, context=1)
+    found = localizer.feed(SOUND[:, :5000], context=1)
+    with pytest.raises(AudioError, match=complaint):
+        localizer.feed(block, context=1)
+    with pytest.raises(AudioError, match=complaint):
+        list(localizer.stream([block]))
+    found += localizer.feed(SOUND[:, :0], context=1) + localizer.feed(SOUND[:, 5000:], context=1)
+    assert found + localizer.finish() == expected
+
+
+def test_what_is_too_short_for_a_frame_is_refused(localizer: Localizer) -> None:
+    for blocks in ([SOUND[:, :9]] * 3, []):
+        with pytest.raises(AudioError, match="too short for one frame"):
+            list(localizer.stream(blocks))
