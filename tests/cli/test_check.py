@@ -59,6 +59,8 @@ def test_swapped_channels_are_exit_code_1_and_a_corrected_file(
     assert "another order" in ran.out
     assert str(new) in ran.err.replace("\n", "")
     assert load_array(new).positions == SWAPPED.applied(SQUARE).positions
+    assert load_array(new).name == "new"
+    assert "channel 1 is microphone 2 (not 1), channel 2 is microphone 1 (not 2)" in ran.out
     again = tyto("check", *swapped, "-a", new, "--json")
     assert again.code == 0
     assert json.loads(again.out)["corrected"] is None
@@ -80,14 +82,14 @@ def test_free_speech_and_a_csv(tyto: Tyto, swapped: list[str], tmp_path: Path) -
     files = [text.rpartition("@")[0] for text in swapped]
     free = tyto("check", *files, "-a", "respeaker-4mic-hat", "--json", "-o", tmp_path / "new.toml")
     assert free.code == 1
-    assert json.loads(free.out)["verdict"]["told"] is False
+    assert json.loads(free.out)["verdict"]["directions_known"] is False
     assert "no correction is sure" in free.err
     assert not (tmp_path / "new.toml").exists()
     rows = "".join(f"{Path(file).name}, {a}\n" for file, a in zip(files, AROUND, strict=True))
-    (tmp_path / "told.csv").write_text("file,azimuth\n" + rows)
-    told = tyto("check", "--told", tmp_path / "told.csv", "-a", "respeaker-4mic-hat", "--json")
-    assert told.code == 1
-    assert json.loads(told.out)["verdict"]["alternatives"][0]["order"] == [0, 2, 1, 3]
+    (tmp_path / "list.csv").write_text("file,azimuth\n" + rows)
+    listed = tyto("check", "--list", tmp_path / "list.csv", "-a", "respeaker-4mic-hat", "--json")
+    assert listed.code == 1
+    assert json.loads(listed.out)["verdict"]["alternatives"][0]["order"] == [0, 2, 1, 3]
 
 
 def test_a_file_with_an_at_in_its_name(tyto: Tyto, tmp_path: Path) -> None:
@@ -102,28 +104,18 @@ def test_refusals(tyto: Tyto, plain: list[str], tmp_path: Path) -> None:
     assert "no recordings" in tyto("check", *hat).error
     assert "'left' is no direction" in tyto("check", f"{file}@left", *hat).error
     assert "-360 to 360" in tyto("check", f"{file}@nan", *hat).error
-    assert "no such file" in tyto("check", tmp_path / "none.wav", *hat).error
     assert "channels that came: 4" in tyto("check", file, "-a", "respeaker-6mic").error
-    assert "no array called" in tyto("check", file, "-a", "none").error
     assert "folder that is there" in tyto("check", file, *hat, "-o", tmp_path / "no" / "new.toml").error
     assert "give no files" in tyto("check", file, *hat, "--evaluate", "3").error
     assert "--mixup takes" in tyto("check", *hat, "--evaluate", "3", "--mixup", "cables").error
-    assert "at least 1 trial" in tyto("check", *hat, "--evaluate", "-1").error
-    (tmp_path / "told.csv").write_text("a.wav,90,3\n")
-    assert "a line is file,azimuth" in tyto("check", "--told", tmp_path / "told.csv", *hat).error
-    (tmp_path / "told.csv").write_text("a.wav,front\n")
-    assert "'front' is no direction" in tyto("check", "--told", tmp_path / "told.csv", *hat).error
-    (tmp_path / "told.csv").write_bytes(b"\xff\xfe\x00")
-    assert "is not a CSV" in tyto("check", "--told", tmp_path / "told.csv", *hat).error
-    write_audio(tmp_path / "mute.wav", np.zeros((4, 20000)), 16000)
-    assert "every channel is silent" in tyto("check", tmp_path / "mute.wav", *hat).error
-    write_audio(tmp_path / "short.wav", np.ones((4, 2000)) / 2, 16000)
-    assert "too short" in tyto("check", tmp_path / "short.wav", *hat).error
-    write_audio(tmp_path / "broken.wav", np.ones((4, 20000)) / 2, 16000, "FLOAT")
-    data = bytearray((tmp_path / "broken.wav").read_bytes())
-    data[-4:] = np.float32(np.nan).tobytes()
-    (tmp_path / "broken.wav").write_bytes(bytes(data))
-    assert "NaN" in tyto("check", tmp_path / "broken.wav", *hat).error
+    listed = tmp_path / "list.csv"
+    for content, why in (
+        (b"a.wav,90,3\n", "a line is file,azimuth"),
+        (b"a.wav,front\n", "'front' is no direction"),
+        (b"\xff\xfe\x00", "is not a CSV"),
+    ):
+        listed.write_bytes(content)
+        assert why in tyto("check", "--list", listed, *hat).error
 
 
 def test_a_dead_channel_is_a_finding_not_a_warning(tyto: Tyto, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +11,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from tytoalba.cli.console import chosen_array, err, out, print_json, progress_bar
-from tytoalba.cli.options import ArrayOption
+from tytoalba.cli.console import chosen_array, out, print_json, progress_bar, say
+from tytoalba.cli.options import ArrayOption, AsJson, Seed
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
-    from tytoalba.diagnose.check import Checkup
+    from tytoalba.diagnose.check import CheckResult
     from tytoalba.signal.array import MicArray
 
 STYLE = {"fault": "bold red", "cannot tell": "yellow", "fine": "green"}
@@ -30,26 +30,35 @@ def check(
         ),
     ] = None,
     array: ArrayOption = None,
-    told: Annotated[
-        Path | None, typer.Option(help="CSV of recordings: file,azimuth a line, azimuth may be empty.")
+    table: Annotated[
+        Path | None,
+        typer.Option("--list", help="CSV of recordings: a line is file,azimuth; azimuth may be empty."),
     ] = None,
     turned: Annotated[
-        bool, typer.Option("--turned", help="Try every order at every turn of the array; takes longer.")
+        bool,
+        typer.Option(
+            "--turned", help="Try every order of channels at every turn of the array; takes longer."
+        ),
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the corrected array file, if one is sure.")
+        Path | None,
+        typer.Option("--output", "-o", help="Array file to write, corrected, if the correction is sure."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    json: AsJson = False,
     evaluate: Annotated[
-        int, typer.Option(help="Instead: mix up a simulated array so many times; count the right answers.")
+        int,
+        typer.Option(
+            help="Instead, check this many simulated arrays that are mixed up; count right answers."
+        ),
     ] = 0,
     mixup: Annotated[str, typer.Option(help="What --evaluate mixes up: order, mounting, free.")] = "order",
-    seed: Annotated[int, typer.Option(help="Of --evaluate.")] = 0,
+    seed: Seed = 0,
 ) -> None:
-    """Find dead, copied, inverted or swapped channels and a wrong mounting; say so where it cannot be told.
+    """Find dead, copied, inverted or swapped channels and a wrong mounting.
 
-    Have somebody talk for two or three seconds at four directions around the array. Azimuth is degrees: 0 is
-    the array's front, 90 its left. Exit code: 0 nothing wrong was found, 1 something was, 2 an error.
+    Have somebody talk for two or three seconds at four directions around the array. Azimuth is in degrees: 0
+    is the array's front, 90 its left. Channels are counted in the recording, microphones in the array file,
+    both from 0. Exit code: 0 nothing wrong was found, 1 something was, 2 refused.
 
     Examples:
 
@@ -57,12 +66,12 @@ def check(
 
       tyto check talk.wav --array respeaker-6mic
     """
-    from tytoalba.diagnose.check import check_up, read_take
+    from tytoalba.diagnose.check import check_array, read_take
 
-    sources = [_parse(text) for text in recordings or []] + (_read_csv(told) if told else [])
+    sources = [_parse(text) for text in recordings or []] + (_read_csv(table) if table else [])
     mics = chosen_array(array, sources[0][0] if sources else None)
     if evaluate:
-        if recordings or told or output:
+        if recordings or table or output:
             raise TytoError("--evaluate simulates its recordings; give no files with it")
         _evaluate(mics, evaluate, mixup, seed, json)
         return
@@ -70,23 +79,23 @@ def check(
         raise TytoError(f"cannot write {output}: give a file in a folder that is there")
     if not sources:
         raise TytoError("no recordings; give some, such as front.wav@0 left.wav@90, or free speech talk.wav")
-    result = check_up([read_take(path, mics, azimuth) for path, azimuth in sources], mics, turned)
-    written = None
-    if output and result.corrected:
+    result = check_array([read_take(path, mics, azimuth) for path, azimuth in sources], mics, turned)
+    corrected = result.corrected
+    if output and corrected:
         from tytoalba.storage.files import written_whole
 
+        corrected = replace(corrected, name=output.stem)  # it is another array than the one it came from
         with written_whole(output) as temporary:
-            temporary.write_text(result.corrected.to_toml(), encoding="utf-8")
-        written = output
+            temporary.write_text(corrected.to_toml(), encoding="utf-8")
     if json:
-        print_json(_as_json(result, mics, written))
+        print_json(_as_json(result, mics, corrected, output))
     else:
         _print(result)
-    if written:
-        err.print(f"corrected array file written: {written}; tyto array show {written} draws it")
+    if output and corrected:
+        say(f"corrected array file written: {output}; tyto array show {output} draws it")
     elif output:
         why = "no correction is sure" if result.faulty else "there is nothing to correct"
-        err.print(f"nothing written to {output}: {why}")
+        say(f"nothing written to {output}: {why}")
     if result.faulty:
         raise typer.Exit(1)
 
@@ -126,23 +135,28 @@ def _read_csv(path: Path) -> list[tuple[str, float | None]]:
     return found
 
 
-def _print(result: Checkup) -> None:
-    table = Table("", "finding", "evidence", "confidence", "remedy")
+def _print(result: CheckResult) -> None:
+    report = Table.grid(padding=(0, 2))
+    report.add_column(no_wrap=True)
     for finding in result.findings:
-        cells = (finding.what, finding.evidence, finding.confidence, finding.remedy)
-        table.add_row(Text(finding.kind, STYLE[finding.kind]), *cells)
-    out.print(table)
+        report.add_row(Text(finding.kind, STYLE[finding.kind]), finding.what)
+        for name in ("evidence", "confidence", "remedy"):
+            if text := getattr(finding, name):
+                report.add_row("", f"{name}: {text}")
+    out.print(report)
 
 
-def _as_json(result: Checkup, array: MicArray, written: Path | None) -> dict[str, Any]:
+def _as_json(
+    result: CheckResult, array: MicArray, corrected: MicArray | None, output: Path | None
+) -> dict[str, Any]:
     verdict = result.verdict
     return {
         "array": array.name,
         "faulty": result.faulty,
         "findings": [asdict(finding) for finding in result.findings],
         "verdict": {"sure": verdict.sure, **asdict(verdict)} if verdict else None,
-        "corrected": result.corrected.to_toml() if result.corrected else None,
-        "written": str(written) if written else None,
+        "corrected": corrected.to_toml() if corrected else None,
+        "written": str(output) if output and corrected else None,
     }
 
 

@@ -21,19 +21,19 @@ DEAD_DB, UNEVEN_DB = -40.0, 12.0
 CLIPPED = 0.0005
 """Share of samples at full scale that is worth a word."""
 HUM, HUM_BELOW = 0.9, 80.0
-"""Share of the power below so many Hz that leaves nothing for speech."""
+"""Share of the power below this many Hz that leaves nothing for speech."""
 COPY, COPY_ABOVE = 0.9995, 1000.0
-"""Correlation above so many Hz that two microphones never reach."""
+"""Correlation above this many Hz that two microphones never reach."""
 INVERTED_SHARE = 0.75
 """Share of blocks in which a channel must be against the others to be called inverted."""
-MORE = "record 2-3 s of speech at four told directions around the array, such as a.wav@0 b.wav@90"
+MORE = "record 2-3 s of speech at four known directions around the array, such as a.wav@0 b.wav@90"
 
 
 @dataclass(frozen=True, eq=False)
 class Take:
     """One recording. samples: (n_mics, n_samples) at the array's rate, channels as the array file has them.
 
-    azimuth: told degrees, None in free speech. file_rate: Hz, as its file says. channels: as in the file.
+    azimuth: degrees, None in free speech. file_rate: Hz, as its file says. channels: as in the file.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """What is wrong with how an array is wired or mounted: every channel's health, then the wiring.
 
-From a few recordings at told directions, or from free speech where that suffices. What cannot be told is
+From a few recordings at known directions, or from free speech where that suffices. What cannot be told is
 said to be so, with what would tell it.
 """
 
@@ -45,7 +45,7 @@ SHOWN = 4
 
 
 @dataclass(frozen=True)
-class Checkup:
+class CheckResult:
     """What was found, and the array file that is right if one is known and differs from the one given."""
 
     findings: tuple[Finding, ...]
@@ -91,12 +91,12 @@ def take(
     return Take(name, samples, azimuth, rate, tuple(array.channels if channels is None else channels))
 
 
-def check_up(takes: Sequence[Take], array: MicArray, turned: bool = False) -> Checkup:
+def check_array(takes: Sequence[Take], array: MicArray, turned: bool = False) -> CheckResult:
     """Examine an array by its recordings.
 
     turned: the array may be turned by any angle besides having its channels mixed up. Without it, other
     orders are tried only as the array file is mounted, and other mountings only in the order of the file.
-    Where some directions are told, recordings without one serve only to examine the channels.
+    Where some directions are known, recordings without one serve only to examine the channels.
     """
     if not takes:
         raise TytoError("no recordings; give some, such as front.wav@0 left.wav@90")
@@ -104,16 +104,18 @@ def check_up(takes: Sequence[Take], array: MicArray, turned: bool = False) -> Ch
     channels = examine_channels(takes, evidence, array)
     findings = [*channels.findings, *_header_rates(takes, array)]
     if len(channels.used) < 2:
-        lost = Finding("cannot tell", "order", "fewer than two channels are fit to be compared")
-        return Checkup((*findings, lost), None, None)
+        lost = Finding("cannot tell", "order", "fewer than two channels can be compared")
+        return CheckResult((*findings, lost), None, None)
     search = Search(evidence, array, channels.used, channels.polarity)
     verdict = judge(search, turned)
     rate, search, verdict = _true_rate(evidence, takes, search, verdict, channels, turned)
     wired, wiring = _wiring_findings(search, verdict, channels.used, takes, turned)
     findings += [*rate, *wired]
     if not any(f.kind == "fault" for f in findings):
-        findings.insert(0, Finding("fine", "array", f"no fault found in {len(takes)} recordings"))
-    return Checkup(tuple(findings), _corrected(array, wiring, channels.used, takes[0].channels), verdict)
+        findings.insert(
+            0, Finding("fine", "array", f"no fault found in {len(takes)} recording{'s' * (len(takes) > 1)}")
+        )
+    return CheckResult(tuple(findings), _corrected(array, wiring, channels.used, takes[0].channels), verdict)
 
 
 def _header_rates(takes: Sequence[Take], array: MicArray) -> list[Finding]:
@@ -133,9 +135,9 @@ def _true_rate(
     channels: Channels,
     turned: bool,
 ) -> tuple[list[Finding], Search, Verdict]:
-    """Whether another sample rate explains the lags of told directions, and then the search with it."""
+    """Whether another sample rate explains the lags of known directions, and then the search with it."""
     rates = {t.file_rate for t in takes}
-    if not search.told or len(rates) > 1 or (verdict.sure and verdict.fit >= POOR_FIT):
+    if not search.directions_known or len(rates) > 1 or (verdict.sure and verdict.fit >= POOR_FIT):
         return [], search, verdict
     (said,) = rates
     orders = all_orders(search.array.n_mics)
@@ -153,7 +155,7 @@ def _true_rate(
     margin = other.margin(other.block_scores(wiring), search.block_scores(verdict.alternatives[0]))
     if margin < SURE_MARGIN or score / search.height < max(SURE_FIT, verdict.fit):
         return [], search, verdict
-    how = f"lags are {rate / said:.2f} of what {said} Hz and the told directions predict"
+    how = f"lags are {rate / said:.2f} of what {said} Hz and the given directions predict"
     confidence = f"{margin:.1f} standard errors"
     if rate < said:
         why = f"recorded at {rate} Hz, talkers far above the array, or a sound that all channels share"
@@ -169,11 +171,11 @@ def _wiring_findings(
     """What the verdict means, and the one wiring that is sure, if there is one."""
     array, number = search.array, takes[0].channels
     if not verdict.sure:
-        return [_unsure(verdict, number, turned)], None
+        return [_unsure(search, verdict, number, turned)], None
     names = verdict.alternatives
     files = _distinct(array, names, used)
     best: Wiring | None = names[0] if len(files) == 1 else None
-    turn, margin = turn_of(search, best) if best and verdict.told else (0.0, 0.0)
+    turn, margin = turn_of(search, best) if best and verdict.directions_known else (0.0, 0.0)
     if best and all(name.turn for name in names):  # turned by what is no symmetry: measure it
         best = replace(best, turn=(best.turn + turn) % 360.0)
         names, turn = (best,), 0.0
@@ -181,7 +183,11 @@ def _wiring_findings(
     confidence = _in_words(verdict.margin)
     explained = f"explains {100 * verdict.fit:.0f} % of the peaks"
     if verdict.as_filed:
-        what = "order and mounting as in the array file" if verdict.told else "order as in the array file"
+        what = (
+            "order and mounting as in the array file"
+            if verdict.directions_known
+            else "order as in the array file"
+        )
         findings.append(Finding("fine", what, explained, confidence))
     elif best:
         how = f"{_names(names, number, ' or (the same) ')}: {explained}, "
@@ -198,14 +204,14 @@ def _wiring_findings(
         how += "" if turned else "; taken to be mounted as the array file says"
         best = None if turned else best
         findings.append(Finding("cannot tell", "other wirings", how, "", "look how the array is mounted"))
-    if not verdict.told:
+    if not verdict.directions_known:
         how = "free speech does not say where the front is: turned or upside down sounds the same"
         findings.append(Finding("cannot tell", "mounting", how, "", MORE))
     if array.n_mics > MOST_ORDERED:
         how = f"of {array.n_mics} microphones only swaps of two and shifts of all were tried"
         findings.append(Finding("cannot tell", "other orders", how))
     if best and abs(turn) >= LEAST_TURN and margin >= SURE_MARGIN:
-        how = f"told directions fit best with the array turned by {turn:+.0f} degrees"
+        how = f"the given directions fit best with the array turned by {turn:+.0f} degrees"
         what = f"array is turned by {turn:+.0f} degrees"
         findings = [finding for finding in findings if finding.kind != "fine"]
         findings.append(Finding("fault", what, how, _in_words(margin), _USE))
@@ -213,13 +219,14 @@ def _wiring_findings(
     return findings, best
 
 
-def _unsure(verdict: Verdict, number: Sequence[int], turned: bool) -> Finding:
-    how = f"best is {describe(verdict.alternatives[0], number)}"
-    how += f", then {describe(verdict.rival, number)}" if verdict.rival else ", nothing else differs"
+def _unsure(search: Search, verdict: Verdict, number: Sequence[int], turned: bool) -> Finding:
+    how = f"best: {describe(verdict.alternatives[0], number)}"
+    how += f"; then: {describe(verdict.rival, number)}" if verdict.rival else "; nothing else differs"
     if verdict.fit < SURE_FIT:
         how += f"; they explain {100 * verdict.fit:.0f} % of the peaks, is it the file of this array?"
-    remedy = MORE if turned or not verdict.told else f"{MORE}; may the array be turned? --turned"
-    return Finding("cannot tell", "order and mounting", how, _in_words(verdict.margin), remedy)
+    remedy = MORE if turned or not verdict.directions_known else f"{MORE}; may the array be turned? --turned"
+    confidence = _in_words(verdict.margin) if search.enough_speech else "too little speech"
+    return Finding("cannot tell", "order and mounting", how, confidence, remedy)
 
 
 def _in_words(margin: float) -> str:
@@ -230,8 +237,8 @@ _USE = "use the corrected array file (-o), or rewire and mount it as its own fil
 
 
 def _tell(verdict: Verdict) -> str:
-    if not verdict.told:
-        return "give one recording or more at told directions, such as a.wav@0 b.wav@90"
+    if not verdict.directions_known:
+        return "give one recording or more at known directions, such as a.wav@0 b.wav@90"
     return "give recordings at other directions than these"
 
 
@@ -242,16 +249,16 @@ def _title(wiring: Wiring) -> str:
 
 
 def describe(wiring: Wiring, number: Sequence[int]) -> str:
-    """A wiring in words; number: of each channel in the recordings.
+    """A wiring in words: channels are those of the recordings, microphones those of the array file.
 
-    >>> describe(Wiring((1, 0, 2), mirrored=True), (0, 1, 2))
-    'channels 0, 1 carrying microphones 1, 0, upside down'
+    number: the channel of each microphone, as the array file has it.
+
+    >>> describe(Wiring((1, 0, 2), mirrored=True), (1, 2, 3))
+    'channel 1 is microphone 1 (not 0), channel 2 is microphone 0 (not 1), upside down'
     """
-    moved = [k for k, mic in enumerate(wiring.order) if k != mic]
-    words = []
-    if moved:
-        carried = ", ".join(str(wiring.order[k]) for k in moved)
-        words.append(f"channels {', '.join(str(number[k]) for k in moved)} carrying microphones {carried}")
+    words = [
+        f"channel {number[k]} is microphone {mic} (not {k})" for k, mic in enumerate(wiring.order) if k != mic
+    ]
     if wiring.mirrored:
         words.append("upside down")
     if wiring.turn:

@@ -1,7 +1,7 @@
 """The wiring that explains the lags: evidence from recordings, a score for each hypothesis, and a verdict.
 
 A hypothesis is scored by GCC-PHAT: the mean over recordings and channel pairs of the value at the delay that
-it predicts for the direction of the recording, told or, in free speech, the best of all. For the true
+it predicts for the direction of the recording: the known one or, in free speech, the best. For the true
 wiring that is the height of the peaks; a wrong one reads beside them. The answer is sure when it beats the
 best hypothesis that predicts otherwise by several standard errors over blocks of frames.
 """
@@ -46,17 +46,17 @@ MOST_BLOCKS, FRAMES_A_BLOCK = 24, 4
 COARSE_STEP, TURN_STEP = 10.0, 2.0
 """Degrees between the directions tried in free speech, and to which a turn is measured."""
 POINTING = (0.0, -6.0, 6.0)
-"""Degrees by which a talker may be off the told direction; the best of them counts."""
+"""Degrees by which a talker may be off the direction that was given; the best of them counts."""
 LEAST_TURN = 12.0
-"""Degrees of turn that are worth a word: less may be the pointing of whoever told the directions."""
+"""Degrees of turn that are worth a word: less may be the pointing of whoever gave the directions."""
 SAME_DELAY = 3e-6
 """Seconds by which predictions may differ and still be the same: one millimetre of path."""
 FINE = 16
-"""Steps a sample in which lags are read."""
+"""Steps per sample in which lags are read."""
 N_SHORT, CHUNK = 60, 4096
 """Rivals that are compared block by block; orders that are scored at a time."""
 LEAST_FREEDOM = 6
-"""Blocks beyond one a recording without which nothing is sure."""
+"""Blocks beyond one per recording without which nothing is sure."""
 SURE_MARGIN, SURE_FIT = 3.5, 0.5
 """Least margin over the best rival, in standard errors, and least share of the peaks' height that a sure
 answer explains."""
@@ -67,7 +67,7 @@ class Evidence:
     """What one recording says about lags.
 
     gcc: GCC-PHAT averaged over blocks of voiced frames, (n_blocks, n_pairs, 2 max_lag + 1), float64.
-    azimuth: told degrees, None in free speech.
+    azimuth: degrees, None in free speech.
     """
 
     gcc: Float
@@ -75,7 +75,7 @@ class Evidence:
 
 
 def gather(samples: Float, array: MicArray, azimuth: float | None = None) -> Evidence:
-    """The evidence of a recording (n_mics, n_samples) at the array's sample rate; azimuth: told degrees."""
+    """The evidence of a recording (n_mics, n_samples) at the array's rate; azimuth: degrees, if known."""
     n = array.frame_length
     cut = frames(samples, n, n // 2)
     level = 20 * np.log10(np.sqrt(np.mean(np.square(cut, dtype=np.float64), axis=(1, 2))) + 1e-12)
@@ -96,7 +96,7 @@ class Verdict:
     fit: share of the height of the GCC peaks that they explain, about 1 for the truth.
     plain_fit: that of the array file as it is.
     margin: by how many standard errors they beat `rival`, the best that predicts otherwise.
-    told: whether directions were told. almost: a wiring that predicts nearly the same.
+    directions_known: of the recordings. almost: a wiring that predicts nearly the same.
     """
 
     alternatives: tuple[Wiring, ...]
@@ -104,7 +104,7 @@ class Verdict:
     plain_fit: float
     margin: float
     rival: Wiring | None
-    told: bool
+    directions_known: bool
     almost: Wiring | None = None
 
     @property
@@ -133,9 +133,9 @@ class Candidates:
 
 
 class Search:
-    """Scores hypotheses on the evidence of several recordings: the told ones, or all if none is told.
+    """Scores hypotheses on the evidence of several recordings: those of known direction, or all.
 
-    used: channels that are fit to be compared (others are dead or copies). polarity: +1 or -1 a channel.
+    used: channels that are fit to be compared (others are dead or copies). polarity: +1 or -1 per channel.
     scale: of all delays, other than 1 if the sample rate is not what it is said to be.
     """
 
@@ -154,23 +154,23 @@ class Search:
         first, second = np.asarray(array.pairs)[self.pairs].T
         self.first, self.second = first, second
         sign = (polarity[first] * polarity[second])[:, None]
-        self.told = any(e.azimuth is not None for e in evidence)
+        self.directions_known = any(e.azimuth is not None for e in evidence)
         azimuths = [np.array([e.azimuth]) for e in evidence if e.azimuth is not None]
-        kept = [e for e in evidence if self.told == (e.azimuth is not None)]
+        kept = [e for e in evidence if self.directions_known == (e.azimuth is not None)]
         self.groups = [between_lags(e.gcc[:, self.pairs] * sign) for e in kept]  # (B, P, fine lags)
         self.azimuths = azimuths or [np.arange(0.0, 360.0, COARSE_STEP)] * len(self.groups)
-        # each recording has one direction if it was told, each of its blocks its own if not
+        # each recording has one direction if it is known, each of its blocks its own if not
         self.units = [
             (blocks.mean(axis=0), azimuth) for blocks, azimuth in zip(self.groups, azimuths, strict=False)
         ]
-        if not self.told:
+        if not self.directions_known:
             self.units = [(block, self.azimuths[0]) for blocks in self.groups for block in blocks]
         self.height = max(float(np.mean([gcc.max(axis=1).mean() for gcc, _ in self.units])), 1e-9)
 
     def scored(
         self, orders: Orders, mirrored: bool = False, turn: float = 0.0, exact: bool = False
     ) -> Candidates:
-        """All these orders at one mounting; exact: talkers stood where they were told to stand."""
+        """All these orders at one mounting; exact: talkers stood exactly where they said."""
         total = np.zeros(len(orders))
         for gcc, azimuth in self.units:
             delays = self.scale * predicted(self.array, mirrored, turn, azimuth, self._pointing(exact))
@@ -186,10 +186,10 @@ class Search:
         return Candidates(mirrored, turn, orders, total / (len(self.units) * len(self.pairs)))
 
     def _pointing(self, exact: bool) -> tuple[float, ...]:
-        return POINTING if self.told and not exact else (0.0,)
+        return POINTING if self.directions_known and not exact else (0.0,)
 
     def block_scores(self, wiring: Wiring, exact: bool = False) -> list[Float]:
-        """The score of one wiring in each block: (n_blocks,) a recording."""
+        """The score of one wiring in each block: (n_blocks,) per recording."""
         order = np.asarray(wiring.order)
         i, j = order[self.first], order[self.second]
         found = []
@@ -200,17 +200,25 @@ class Search:
             p = np.arange(len(self.pairs))
             values = (blocks[:, p, k] * (1 - share) + blocks[:, p, k + 1] * share).mean(axis=-1)  # (B, A, E)
             values = values.reshape(len(blocks), -1)
-            found.append(values[:, values.mean(axis=0).argmax()] if self.told else values.max(axis=1))
+            found.append(
+                values[:, values.mean(axis=0).argmax()] if self.directions_known else values.max(axis=1)
+            )
         return found
+
+    @property
+    def enough_speech(self) -> bool:
+        """Whether there are blocks enough to say how sure an answer is."""
+        n_blocks = sum(len(blocks) for blocks in self.groups)
+        return n_blocks - (len(self.groups) if self.directions_known else 1) >= LEAST_FREEDOM
 
     def margin(self, better: list[Float], worse: list[Float]) -> float:
         """By how many standard errors one wiring scores higher, from scores of blocks; 0 if there are few."""
         gains = [a - b for a, b in zip(better, worse, strict=True)]
-        if not self.told:
+        if not self.directions_known:
             gains = [np.concatenate(gains)]
-        freedom = sum(len(gain) - 1 for gain in gains)
-        if freedom < LEAST_FREEDOM:
+        if not self.enough_speech:
             return 0.0
+        freedom = sum(len(gain) - 1 for gain in gains)
         variance = sum(float(((gain - gain.mean()) ** 2).sum()) for gain in gains) / freedom
         error = np.sqrt(sum(variance / len(gain) for gain in gains)) / len(gains)
         return float(np.mean([gain.mean() for gain in gains]) / max(error, 1e-9))
@@ -232,10 +240,10 @@ def judge(search: Search, turned: bool = False) -> Verdict:
     turned: also try every order at every turn; otherwise other orders only as the array file is mounted,
     and other turns only in the order of the file.
     """
-    return _judge_told(search, turned) if search.told else _judge_free(search)
+    return _judge_known(search, turned) if search.directions_known else _judge_free(search)
 
 
-def _judge_told(search: Search, turned: bool) -> Verdict:
+def _judge_known(search: Search, turned: bool) -> Verdict:
     array = search.array
     pool = [search.scored(orders, *mounting) for mounting, orders in hypotheses(array, turned)]
     leader = max(pool, key=lambda c: float(c.scores.max()))

@@ -1,8 +1,8 @@
-"""How often a checkup is right: arrays mixed up on purpose, in simulated rooms with echo and noise.
+"""How often a check is right: arrays mixed up on purpose, in simulated rooms with echo and noise.
 
 In each trial a device as it might have been built (gains, places, patterns) stands in a room, and somebody
 talks at directions around it, pointing at them roughly. Then its channels are mixed up, or it is mounted
-otherwise, and the checkup has to find out how. A trial is made of its seed and number alone.
+otherwise, and the check has to find out how. A trial is made of its seed and number alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from tytoalba.data.simulation.home import Home
 from tytoalba.data.simulation.room import Sound, convolved
 from tytoalba.data.simulation.voice import SyntheticVoices, say
-from tytoalba.diagnose.check import Checkup, check_up, take
+from tytoalba.diagnose.check import CheckResult, check_array, take
 from tytoalba.diagnose.wiring import Wiring, same_file, slightly_turned
 from tytoalba.errors import TytoError
 from tytoalba.signal.angles import Float
@@ -29,7 +29,7 @@ ECHOES = (0.15, 0.25, 0.35, 0.45, 0.6)
 """Reverberation times, seconds: a few, so that what is costly about them is computed once."""
 SNR = (10.0, 30.0)
 POINTING = 3.0
-"""Degrees (standard deviation) by which a talker misses the direction that is told."""
+"""Degrees (standard deviation) by which a talker misses the direction that is given."""
 UNTOUCHED = 0.2
 """Share of trials in which nothing is mixed up."""
 
@@ -60,10 +60,10 @@ def evaluate(
     seconds: float = 3.0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Trial]:
-    """Mix up an array `n_trials` times and see what the checkup says.
+    """Mix up an array `n_trials` times and see what the check says.
 
-    mixup: "order" (channels, directions told), "mounting" (upside down and turned, directions told) or
-    "free" (channels, directions not told). n_recordings: at directions evenly around the array.
+    mixup: "order" (channels, known directions), "mounting" (upside down and turned, known directions) or
+    "free" (channels, unknown directions). n_recordings: at directions evenly around the array.
     """
     if n_trials < 1 or n_recordings < 1 or not 1.0 <= seconds <= 60.0 or seed < 0:
         raise TytoError(
@@ -76,10 +76,10 @@ def evaluate(
     for number in range(n_trials):
         rng = np.random.default_rng([0x6D6978, seed, number])
         truth = _mixed(array, mixup, rng)
-        told, sounds = _recordings(array, truth, n_recordings, seconds, rng)
-        azimuths = [None if mixup == "free" else float(azimuth) for azimuth in told]
+        given, sounds = _recordings(array, truth, n_recordings, seconds, rng)
+        azimuths = [None if mixup == "free" else float(azimuth) for azimuth in given]
         takes = [take(f"{k}", sounds[k], array, azimuths[k]) for k in range(n_recordings)]
-        trials.append(_marked(check_up(takes, array), truth, array))
+        trials.append(_marked(check_array(takes, array), truth, array))
         if on_progress:
             on_progress(number + 1, n_trials)
     return trials
@@ -116,7 +116,7 @@ def _mixed(array: MicArray, mixup: MixUp, rng: np.random.Generator) -> Wiring:
 def _recordings(
     array: MicArray, truth: Wiring, n: int, seconds: float, rng: np.random.Generator
 ) -> tuple[Float, list[Sound]]:
-    """Directions that are told (degrees), and what the channels record: (n_mics, n_samples) each."""
+    """Directions that are given (degrees), and what the channels record: (n_mics, n_samples) each."""
     late = replace(array, pattern=1.0, yaw=0.0)
     home = Home.draw(array, n, rng, smallest=(3.5, 3.2), rt60=lambda rng: rng.choice(ECHOES), late=late)
     voices, sounds = SyntheticVoices(), []
@@ -130,7 +130,7 @@ def _recordings(
     return home.azimuth, sounds
 
 
-def _marked(found: Checkup, truth: Wiring, array: MicArray) -> Trial:
+def _marked(found: CheckResult, truth: Wiring, array: MicArray) -> Trial:
     """Compare what was found with the truth; a channel fault other than clipping is a false alarm."""
     verdict = found.verdict
     alarms = tuple(

@@ -2,7 +2,7 @@
 
 A hypothesis says for each channel which microphone it carries, whether the array hangs upside down
 (azimuth a sounds like -a), and by how many degrees it is turned. Some predict the same delays, for all
-directions or for those at hand: nobody can tell them apart from sound. `untangling` scores them.
+directions or for those at hand: nobody can tell them apart from sound. `search` scores them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SAME_PLACE = 0.0005
 NEARLY_SAME = 0.2
 """Share of a distance between microphones that free speech cannot tell: talkers may be above the array."""
 ALMOST = 0.1
-"""Share of its size by which an array may differ from its file: not to be told with confidence."""
+"""Share of its size by which an array may differ from its file: less cannot be told with confidence."""
 SLIGHT_TURN = 20.0
 """Degrees: hypotheses turned less than this against each other are one, its turn is estimated."""
 
@@ -201,7 +201,7 @@ def plainness(wiring: Wiring) -> tuple[int, bool, float, int, tuple[int, ...]]:
 
 
 def hypotheses(array: MicArray, turned: bool) -> list[tuple[tuple[bool, float], Orders]]:
-    """What is tried for told directions: orders at each mounting (mirrored, turn); see `untangling.judge`."""
+    """What is tried for known directions: orders at each mounting (mirrored, turn); see `search.judge`."""
     every = all_orders(array.n_mics)
     plain = every[:1]
     mirror_is_an_order = same_set(array, Wiring(tuple(plain[0].tolist()), True))
