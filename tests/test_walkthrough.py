@@ -14,12 +14,11 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.helpers.commands import Tyto
 from tests.helpers.states import settle
+from tests.helpers.waves import plane_wave
 from tytoalba.data.simulation.scenes import Scenes
 from tytoalba.learning.prior import make as schooling
 from tytoalba.signal.array import load_array
@@ -52,17 +51,6 @@ def test_it_is_walked_through(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.Mo
     assert b"tytoalba-state" not in (tmp_path / "kitchen.age").read_bytes()
 
 
-def plane_wave(azimuth: float, seconds: float = 2.0, seed: int = 0) -> NDArray[np.float64]:
-    """Noise from a direction, as the array of the README hears it."""
-    array = load_array("respeaker-usb-4")
-    n = int(seconds * array.sample_rate)
-    sound = np.random.default_rng(seed).standard_normal(n)
-    hertz = np.fft.rfftfreq(n, 1 / array.sample_rate)
-    heard = np.fft.rfft(sound) * np.exp(-2j * np.pi * hertz * array.arrival_times(azimuth)[:, None])
-    noise = np.random.default_rng(seed + 100).standard_normal((len(heard), n))
-    return np.asarray(0.1 * np.fft.irfft(heard, n) + 0.001 * noise)
-
-
 def test_the_short_way_of_the_readme(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settle(monkeypatch, tmp_path)
     monkeypatch.setattr(schooling, "Scenes", partial(Scenes, seconds=1.6))  # the audit's
@@ -72,7 +60,9 @@ def test_the_short_way_of_the_readme(tyto: Tyto, tmp_path: Path, monkeypatch: py
     )
     told = {"a": 0.0, "b": 90.0, "c": 180.0, "d": 270.0, "sofa": 135.0, "talk": 135.0}
     for seed, (name, azimuth) in enumerate(told.items()):
-        write_audio(tmp_path / f"{name}.wav", plane_wave(azimuth, seed=seed), 16000)
+        write_audio(
+            tmp_path / f"{name}.wav", plane_wave(load_array("respeaker-usb-4"), azimuth, 2.0, seed), 16000
+        )
     ran = {}
     for line in block.splitlines():
         words = shlex.split(line, comments=True)[1:]

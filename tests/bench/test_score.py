@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from tests.helpers.waves import plane_wave
 from tytoalba.bench.score import Outcome, decisions, overall, run_localizer, run_method, score
 from tytoalba.data.folder import open_folder
 from tytoalba.data.recording import Recording
@@ -138,21 +138,8 @@ def test_the_band_matters(recordings: list[Recording]) -> None:
     assert wide.acc.value > narrow.acc.value + 10
 
 
-def plane_waves(array: MicArray, azimuths: list[float]) -> NDArray[np.float32]:
-    """One second of a wave from each of some azimuths."""
-    n = array.sample_rate
-    hertz = np.fft.rfftfreq(n, 1 / array.sample_rate)
-    sound = np.zeros((array.n_mics, n))
-    for k, azimuth in enumerate(azimuths):
-        spectrum = np.fft.rfft(np.random.default_rng(k).standard_normal(n))
-        sound += np.fft.irfft(
-            spectrum * np.exp(-2j * np.pi * hertz * array.arrival_times(azimuth)[:, None]), n
-        )
-    return (0.1 * sound).astype(np.float32)
-
-
 def as_labelled(array: MicArray, azimuths: list[float], labels: list[list[float]]) -> Recording:
-    sound = plane_waves(array, azimuths)
+    sound = plane_wave(array, azimuths, 1.0)
     ids = np.arange(len(labels))
     half = array.frame_length // 2
     return Recording("r", "test", array, ids, np.array(labels), sound.copy, array.frame_length, half)

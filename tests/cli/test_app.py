@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import typer.main
-from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from tests.helpers.commands import Ran, Tyto
+from tests.helpers.waves import plane_wave
 from tytoalba import __version__
 from tytoalba.cli.app import app
 from tytoalba.data import open_dataset
@@ -51,20 +51,11 @@ def process(*arguments: str | Path, stdin: bytes = b"") -> Ran:
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def wave(azimuth: float, seconds: float = 0.5) -> NDArray[np.float32]:
-    """A plane wave at Pepper's microphones."""
-    n = int(seconds * 48000)
-    spectrum = np.fft.rfft(np.random.default_rng(0).standard_normal(n))
-    hertz = np.fft.rfftfreq(n, 1 / 48000)
-    delayed = spectrum * np.exp(-2j * np.pi * hertz * PEPPER.arrival_times(azimuth)[:, None])
-    return (0.1 * np.fft.irfft(delayed, n)).astype(np.float32)
-
-
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Sound from 140 degrees, then silence."""
     path = tmp_path_factory.mktemp("sound") / "talk.wav"
-    sound = np.concatenate([wave(140.0), np.zeros((4, 24000), np.float32)], axis=1)
+    sound = np.concatenate([plane_wave(PEPPER, 140.0), np.zeros((4, 24000), np.float32)], axis=1)
     write_audio(path, sound, 48000)
     return path
 
@@ -302,14 +293,14 @@ def test_locate_draws(tyto: Tyto, recording: Path, tmp_path: Path) -> None:
 
 def test_locate_takes_one_file_a_microphone(tyto: Tyto, tmp_path: Path) -> None:
     paths = [tmp_path / f"mic{i}.wav" for i in range(4)]
-    for path, channel in zip(paths, wave(33.0), strict=True):
+    for path, channel in zip(paths, plane_wave(PEPPER, 33.0), strict=True):
         write_audio(path, channel, 48000)
     lines = tyto("locate", *paths, "-a", "pepper", "--json").out.splitlines()
     assert {tuple(json.loads(line)["azimuth"]) for line in lines} == {(33.0,)}
 
 
 def test_locate_says_what_the_array_cannot_tell(tyto: Tyto, tmp_path: Path) -> None:
-    write_audio(tmp_path / "four.wav", wave(33.0), 48000)
+    write_audio(tmp_path / "four.wav", plane_wave(PEPPER, 33.0), 48000)
     assert "linear-4 cannot tell front/back" in tyto("locate", tmp_path / "four.wav", "-a", "linear-4").err
 
 
@@ -355,7 +346,7 @@ def test_a_bad_file_is_one_line_and_no_traceback(tmp_path: Path) -> None:
 
 
 def test_suspicious_sound_is_warned_of_without_a_traceback(tmp_path: Path) -> None:
-    sound = wave(10.0)
+    sound = plane_wave(PEPPER, 10.0)
     sound[2] = 0.0
     write_audio(tmp_path / "dead.wav", sound, 48000)
     ran = process("locate", tmp_path / "dead.wav", "-a", "pepper", "--json")

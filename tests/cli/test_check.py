@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.commands import Tyto
+from tests.helpers.waves import plane_wave
 from tytoalba.diagnose.wiring import Wiring
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.storage.soundfiles import write_audio
@@ -20,13 +21,9 @@ AROUND = (0, 90, 200, 290)
 
 def record(folder: Path, array: MicArray, azimuth: float) -> Path:
     """A second and a half of noise from a direction."""
-    rng = np.random.default_rng(round(azimuth))
-    n = 24000
-    hertz = np.fft.rfftfreq(n, 1 / array.sample_rate)
-    delayed = np.exp(-2j * np.pi * hertz * array.arrival_times(azimuth)[:, None])
-    sound = np.fft.irfft(np.fft.rfft(rng.standard_normal(n)) * delayed, n)
     path = folder / f"{azimuth:g}.wav"
-    write_audio(path, 0.05 * (sound + 0.1 * rng.standard_normal(sound.shape)), array.sample_rate)
+    sound = plane_wave(array, azimuth, 1.5, round(azimuth), 0.1, level=0.05)
+    write_audio(path, sound, array.sample_rate)
     return path
 
 

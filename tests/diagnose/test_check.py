@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.helpers.waves import delayed
 from tytoalba.diagnose.channels import Take
 from tytoalba.diagnose.check import CheckResult, check_array, describe, take
 from tytoalba.diagnose.trials import Trial, evaluate, summary
@@ -27,12 +28,9 @@ AROUND = (10.0, 100.0, 190.0, 280.0)
 def heard(array: MicArray, azimuth: float, seed: int = 0, seconds: float = 1.5) -> Sound:
     """Noise from a direction, weaker from another a little later, and each microphone's own."""
     rng = np.random.default_rng([seed, round(azimuth)])
-    n = int(seconds * array.sample_rate)
-    hertz = np.fft.rfftfreq(n, 1 / array.sample_rate)
-    spectrum = np.fft.rfft(rng.standard_normal(n)) * (hertz < 8000)
-    direct = spectrum * np.exp(-2j * np.pi * hertz * array.arrival_times(azimuth)[:, None])
-    echo = spectrum * np.exp(-2j * np.pi * hertz * (array.arrival_times(azimuth + 140)[:, None] + 0.004))
-    clean = np.fft.irfft(direct + 0.4 * echo, n)
+    sound = rng.standard_normal(int(seconds * array.sample_rate))
+    direct = delayed(array, sound, azimuth, band=(0.0, 7999.0))
+    clean = direct + 0.4 * delayed(array, sound, azimuth + 140, band=(0.0, 7999.0), later=0.004)
     return np.asarray(0.05 * (clean + 0.15 * rng.standard_normal(clean.shape)), np.float32)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -17,29 +16,10 @@ from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import shipped_priors
 from tytoalba.localizer.state import State
-from tytoalba.signal.array import MicArray, load_array
+from tytoalba.signal.array import load_array
 from tytoalba.storage.tensors import pack
 
 ARRAY = load_array("respeaker-usb-4")
-
-
-def plane_wave(
-    array: MicArray,
-    azimuth: float | Sequence[float],
-    seconds: float = 0.5,
-    seed: int = 0,
-    noise: float = 0.02,
-) -> NDArray[np.float32]:
-    """White noise from one direction, or of several at once, and a little of its own for each microphone."""
-    rng = np.random.default_rng(seed)
-    n = round(seconds * array.sample_rate)
-    hertz = np.fft.rfftfreq(n, 1 / array.sample_rate)
-    heard = noise * rng.standard_normal((array.n_mics, n))
-    for source in np.atleast_1d(azimuth):
-        spectrum = np.fft.rfft(rng.standard_normal(n))
-        delay = array.arrival_times(float(source))[:, None]
-        heard += np.fft.irfft(spectrum * np.exp(-2j * np.pi * hertz * delay), n)
-    return (0.1 * heard).astype(np.float32)
 
 
 @cache

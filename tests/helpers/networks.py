@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from tests.helpers.waves import plane_waves
 from tytoalba.learning.prior.prior import Prior, prior_gcc, steering_matrices
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.gcc import GccPhat
@@ -45,21 +46,10 @@ def trained_like(array: MicArray, gcc: GccPhat, width: int = 5, seed: int = 0, n
     return network.eval()
 
 
-def plane_waves(array: MicArray, azimuth: Any, noise: float = 0.0) -> NDArray[np.float64]:
-    """Frames (n_frames, n_mics, n_samples) of white plane waves, and noise of each microphone's own."""
-    rng = np.random.default_rng(3)
-    n = array.frame_length
-    hertz = np.fft.rfftfreq(n, 1 / array.sample_rate)
-    sound = np.fft.rfft(rng.standard_normal((len(azimuth), 1, n)), axis=-1)
-    delay = array.arrival_times(np.asarray(azimuth, float))[..., None]  # (F, M, 1)
-    heard = np.fft.irfft(sound * np.exp(-2j * np.pi * hertz * delay), n, axis=-1)
-    return np.asarray(heard + noise * rng.standard_normal(heard.shape))
-
-
 @cache
 def heard_all_around() -> NDArray[np.float32]:
     """Features of waves from all around, some hardly to be heard, and of silence."""
-    loud, faint = (plane_waves(MINE, np.arange(0, 360, 9.0), noise) for noise in (0.3, 5.0))
+    loud, faint = (plane_waves(MINE, np.arange(0, 360, 9.0), noise=noise) for noise in (0.3, 5.0))
     frames = np.concatenate([loud, faint, np.zeros_like(loud[:1])])
     return np.asarray(prior_gcc(MINE)(frames), np.float32).reshape(len(frames), -1)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.helpers.waves import plane_wave
 from tytoalba.localizer import store
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.signal.array import MicArray, load_array
@@ -24,14 +24,8 @@ ARRAY = "respeaker-usb-4"
 
 
 def wave(azimuth: float, seconds: float = 1.0, seed: int = 0, array: MicArray | None = None) -> NDArray[Any]:
-    """Noise from a direction and, fainter, from everywhere: (n_mics, n_samples), peak 0.3."""
-    mics = array or load_array(ARRAY)
-    rng, n = np.random.default_rng(seed), round(seconds * mics.sample_rate)
-    hertz = np.fft.rfftfreq(n, 1 / mics.sample_rate)
-    delays = np.exp(-2j * np.pi * hertz * mics.arrival_times(azimuth)[:, None])
-    heard = np.fft.irfft(np.fft.rfft(rng.standard_normal(n)) * delays, n)
-    heard += 0.03 * rng.standard_normal(heard.shape)
-    return np.asarray(0.3 * heard / np.abs(heard).max(), np.float32)
+    """Noise from a direction and, fainter, from everywhere: (n_mics, n_samples)."""
+    return plane_wave(array or load_array(ARRAY), azimuth, seconds, seed, 0.03, level=0.06)
 
 
 def write_wave(path: Path, azimuth: float, seconds: float = 1.0, seed: int = 0) -> Path:

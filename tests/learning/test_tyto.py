@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.helpers.waves import plane_waves
 from tytoalba.errors import PriorError, TytoError
 from tytoalba.learning.inputs import fitting_prior, own_side, views_of
 from tytoalba.learning.methods import Memory, Task
@@ -35,15 +36,7 @@ SMALL: dict[str, Any] = {"views": 1, "n_features": 60}
 
 def features(azimuth: NDArray[np.float64], seed: int = 0) -> NDArray[np.float32]:
     """GCC-PHAT of plane waves from one or two azimuths a frame, with noise."""
-    rng = np.random.default_rng(seed)
-    n = MINE.frame_length
-    hertz = np.fft.rfftfreq(n, 1 / MINE.sample_rate)
-    heard = 0.7 * rng.standard_normal((len(azimuth), MINE.n_mics, n))
-    for source in azimuth.T:
-        here = np.isfinite(source)
-        sound = np.fft.rfft(rng.standard_normal((int(here.sum()), 1, n)), axis=-1)
-        delay = MINE.arrival_times(source[here])[..., None]  # (F, M, 1)
-        heard[here] += np.fft.irfft(sound * np.exp(-2j * np.pi * hertz * delay), n, axis=-1)
+    heard = plane_waves(MINE, azimuth, seed=seed, noise=0.7)
     return np.asarray(GCC(heard.astype(np.float32)), np.float32).reshape(len(azimuth), -1)
 
 

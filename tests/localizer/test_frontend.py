@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.helpers.localizers import ARRAY, plane_wave, prior
+from tests.helpers.localizers import ARRAY, prior
+from tests.helpers.waves import plane_wave
 from tytoalba.data.recording import Recording
 from tytoalba.errors import AudioError, TytoError
 from tytoalba.localizer.frontend import FrontEnd

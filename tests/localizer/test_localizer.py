@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers.localizers import ARRAY, closed, opened, plane_wave, prior
+from tests.helpers.localizers import ARRAY, closed, opened, prior
+from tests.helpers.waves import plane_wave
 from tytoalba import Localizer
 from tytoalba.bench.plots import plot_evidence
 from tytoalba.data.recording import Recording

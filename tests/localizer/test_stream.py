@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.helpers.localizers import ARRAY, plane_wave, prior
+from tests.helpers.localizers import ARRAY, prior
+from tests.helpers.waves import plane_wave
 from tytoalba import Localizer
 from tytoalba.errors import AudioError, TytoError
 from tytoalba.localizer.frontend import FrontEnd

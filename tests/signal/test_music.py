@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.helpers.waves import plane_waves
 from tytoalba.errors import AudioError
 from tytoalba.signal.angles import decode, decode_peaks, distance
-from tytoalba.signal.array import SPEED_OF_SOUND, MicArray, builtin_arrays
+from tytoalba.signal.array import SPEED_OF_SOUND, builtin_arrays
 from tytoalba.signal.music import FLOOR, Music
 
 ARRAYS = builtin_arrays()
 PEPPER = ARRAYS["pepper"]
-
-
-def plane_waves(
-    array: MicArray, azimuth: Any, n_samples: int, elevation: float = 0.0, seed: int = 0
-) -> NDArray[np.float64]:
-    """A frame of broadband noise from each azimuth and a little noise of the sensors: (F, M, n_samples)."""
-    rng = np.random.default_rng(seed)
-    azimuth = np.atleast_1d(np.asarray(azimuth, dtype=np.float64))
-    spectrum = np.fft.rfft(rng.standard_normal((len(azimuth), 1, 2 * n_samples)))
-    spectrum[..., -1] = 0
-    omega = 2 * np.pi * np.fft.rfftfreq(2 * n_samples, 1 / array.sample_rate)
-    late = array.arrival_times(azimuth, elevation)[..., None]
-    heard = np.fft.irfft(spectrum * np.exp(-1j * omega * late))[
-        ..., n_samples // 2 : n_samples // 2 + n_samples
-    ]
-    return np.asarray(heard + 0.03 * rng.standard_normal(heard.shape))
 
 
 def by_definition(frames: NDArray[np.float64], music: Music) -> NDArray[np.float64]:
@@ -66,7 +50,7 @@ def by_definition(frames: NDArray[np.float64], music: Music) -> NDArray[np.float
 @pytest.mark.parametrize("n_sources", [1, 2, 3])
 def test_music_is_its_definition(n_sources: int) -> None:
     array = PEPPER.rotated(25.0)
-    frames = np.random.default_rng(0).standard_normal((2, 4, 320)) + plane_waves(array, [30.0, 250.0], 320)
+    frames = plane_waves(array, [30.0, 250.0], 320, noise=1.0)
     music = Music(array, 320, (1000.0, 6000.0), n_sources, n_fft=64, n_directions=24)
     np.testing.assert_allclose(music(frames), by_definition(frames, music), rtol=0, atol=1e-8)
 
@@ -75,7 +59,7 @@ def test_music_is_its_definition(n_sources: int) -> None:
 def test_plane_waves_are_found_all_round(name: str) -> None:
     array = ARRAYS[name].rotated(10.0)
     azimuth = np.arange(0.0, 360.0, 15.0) + 2.0
-    maps = Music(array, 2048)(plane_waves(array, azimuth, 2048))
+    maps = Music(array, 2048)(plane_waves(array, azimuth, 2048, noise=0.03))
     assert maps.shape == (24, 360)
     assert ((maps > 0) & (maps <= 1)).all()
     assert distance(array.fold(decode(maps)), array.fold(azimuth)).max() <= 2.0
@@ -84,7 +68,7 @@ def test_plane_waves_are_found_all_round(name: str) -> None:
 @pytest.mark.parametrize(("first", "second"), [(60.0, 200.0), (350.0, 60.0), (120.0, 165.0)])
 def test_two_sources_are_found_and_one_expected_is_not_enough(first: float, second: float) -> None:
     array = ARRAYS["minidsp-uma8"]
-    heard = plane_waves(array, [first], 8192, seed=1) + plane_waves(array, [second], 8192, seed=2)
+    heard = plane_waves(array, [[first, second]], 8192, noise=0.04)
     found = decode_peaks(Music(array, 8192, n_sources=2)(heard), 2, neighbourhood=15.0)[0]
     assert distance(sorted(found), sorted([first, second])).max() <= 3.0
     two, one = (Music(array, 8192, n_sources=n)(heard)[0] for n in (2, 1))
@@ -93,14 +77,14 @@ def test_two_sources_are_found_and_one_expected_is_not_enough(first: float, seco
 
 
 def test_source_above_is_sought_at_its_elevation() -> None:
-    frames = plane_waves(PEPPER, [40.0, 200.0], 2048, elevation=50.0)
+    frames = plane_waves(PEPPER, [40.0, 200.0], 2048, elevation=50.0, noise=0.03)
     level, raised = (Music(PEPPER, 2048, elevation=e)(frames) for e in (0.0, 50.0))
     assert distance(decode(raised), [40.0, 200.0]).max() <= 2.0
     assert (raised.max(axis=1) > level.max(axis=1)).all()
 
 
 def test_silence_is_flat_and_leaves_others_alone() -> None:
-    frames = plane_waves(PEPPER, [10.0, 20.0, 30.0], 512)
+    frames = plane_waves(PEPPER, [10.0, 20.0, 30.0], 512, noise=0.03)
     before = Music(PEPPER, 512)(frames)
     frames[1] = 0
     after = Music(PEPPER, 512)(frames)
@@ -110,7 +94,7 @@ def test_silence_is_flat_and_leaves_others_alone() -> None:
 
 
 def test_level_and_batch_do_not_matter() -> None:
-    frames = plane_waves(PEPPER, np.arange(0.0, 360.0, 30.0), 512)
+    frames = plane_waves(PEPPER, np.arange(0.0, 360.0, 30.0), 512, noise=0.03)
     music = Music(PEPPER, 512, n_directions=90)
     maps = music(frames)
     assert maps.shape == (12, 90)
@@ -139,7 +123,7 @@ def test_band_without_frequency_is_refused(band: tuple[float, float]) -> None:
 
 
 def test_zero_hertz_is_left_out() -> None:
-    frames = plane_waves(PEPPER, [77.0], 512)
+    frames = plane_waves(PEPPER, [77.0], 512, noise=0.03)
     assert np.array_equal(
         Music(PEPPER, 512, (0.0, 8000.0))(frames), Music(PEPPER, 512, (1.0, 8000.0))(frames)
     )
@@ -154,7 +138,7 @@ def test_frames_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_damaged_frame_is_refused(value: float) -> None:
-    frames = plane_waves(PEPPER, [10.0, 20.0], 512)
+    frames = plane_waves(PEPPER, [10.0, 20.0], 512, noise=0.03)
     frames[1, 2, 3] = value
     with pytest.raises(AudioError, match="NaN or infinite"):
         Music(PEPPER, 512)(frames)

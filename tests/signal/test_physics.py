@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tytoalba
+from tests.helpers.waves import plane_waves
 from tytoalba.localizer.locate import MapFinder
 from tytoalba.signal.angles import decode, distance
 
@@ -15,32 +16,16 @@ ALL_ROUND = np.arange(360.0)
 PLANAR = sorted(set(ARRAYS) - {"linear-4"})
 
 
-def plane_waves(
-    array: tytoalba.MicArray,
-    azimuth: NDArray[np.float64],
-    n_samples: int = 2048,
-    elevation: float = 0.0,
-    snr_db: float = 30.0,
+def heard(
+    array: tytoalba.MicArray, azimuth: NDArray[np.float64], n_samples: int = 2048, elevation: float = 0.0
 ) -> NDArray[np.float32]:
-    """What the microphones record of a noise from each azimuth: (n_frames, n_mics, n_samples).
-
-    Each frame is cut from the middle of a longer sound, so that no delay wraps round its ends. The
-    microphones hear with their own directivity and add noise of their own.
-    """
-    rng = np.random.default_rng(0)
-    spectrum = np.fft.rfft(rng.standard_normal((len(azimuth), 1, 2 * n_samples), np.float32))
-    spectrum[..., -1] = 0  # Nyquist has no sign of delay
-    omega = 2 * np.pi * np.fft.rfftfreq(2 * n_samples, 1 / array.sample_rate)
-    phase = omega * array.arrival_times(azimuth, elevation)[..., None]  # (F, M, K)
-    heard = np.fft.irfft(spectrum * np.exp(-1j * phase.astype(np.float32)))
-    frames = heard[..., n_samples // 2 : n_samples // 2 + n_samples]
-    frames *= array.gains(azimuth, elevation)[..., None].astype(np.float32)
-    return frames + np.float32(10 ** (-snr_db / 20)) * rng.standard_normal(frames.shape, np.float32)
+    """What the microphones record of a noise from each azimuth, 30 dB above their own."""
+    return plane_waves(array, azimuth, n_samples, elevation, noise=10 ** (-30 / 20)).astype(np.float32)
 
 
 @pytest.mark.parametrize("array", ARRAYS.values(), ids=list(ARRAYS))
 def test_every_degree_is_found_by_every_array(array: tytoalba.MicArray) -> None:
-    maps = tytoalba.srp_phat(plane_waves(array, ALL_ROUND), array)
+    maps = tytoalba.srp_phat(heard(array, ALL_ROUND), array)
     found = decode(maps)
     assert distance(array.fold(found), array.fold(ALL_ROUND)).max() <= 2.0
     if array.mirror_axis is None:
@@ -51,7 +36,7 @@ def test_every_degree_is_found_by_every_array(array: tytoalba.MicArray) -> None:
 @pytest.mark.parametrize("name", ["pepper", "linear-4", "respeaker-usb-4"])
 def test_every_degree_is_found_by_an_array_that_is_mounted_turned(name: str) -> None:
     array = ARRAYS[name].rotated(143.0)
-    frames = plane_waves(array, ALL_ROUND)
+    frames = heard(array, ALL_ROUND)
     found = decode(tytoalba.srp_phat(frames, array))
     assert distance(array.fold(found), array.fold(ALL_ROUND)).max() <= 2.0
     # the same sound, taken for that of the array as built, is found turned back by the yaw
@@ -63,7 +48,7 @@ def test_every_degree_is_found_by_an_array_that_is_mounted_turned(name: str) -> 
 def test_array_on_a_line_hears_front_and_back_alike() -> None:
     array = ARRAYS["linear-4"]
     front = np.arange(-80.0, 81.0, 10.0)
-    ahead, behind = (tytoalba.srp_phat(plane_waves(array, a), array) for a in (front, 180.0 - front))
+    ahead, behind = (tytoalba.srp_phat(heard(array, a), array) for a in (front, 180.0 - front))
     # the sound is the same, and so is the map; it is its own mirror image at the line 90-270
     np.testing.assert_allclose(ahead, behind, atol=1e-5)
     np.testing.assert_allclose(ahead, ahead[:, (180 - np.arange(360)) % 360], atol=1e-5)
@@ -74,7 +59,7 @@ def test_array_on_a_line_hears_front_and_back_alike() -> None:
 def test_planar_array_hears_above_and_below_alike(name: str) -> None:
     array = ARRAYS[name]
     azimuth = np.arange(0.0, 360.0, 10.0)
-    above, below = (plane_waves(array, azimuth, elevation=e) for e in (35.0, -35.0))
+    above, below = (heard(array, azimuth, elevation=e) for e in (35.0, -35.0))
     np.testing.assert_allclose(above, below, atol=1e-5)
     srp = tytoalba.SrpPhat(array, 2048, elevation=35.0)
     maps = srp(above)
@@ -90,7 +75,7 @@ def test_solid_array_hears_above_and_below_apart() -> None:
     )
     assert array.ambiguities == ()
     azimuth = np.arange(0.0, 360.0, 10.0)
-    below = plane_waves(array, azimuth, elevation=-35.0)
+    below = heard(array, azimuth, elevation=-35.0)
     right, wrong = (tytoalba.SrpPhat(array, 2048, elevation=e)(below) for e in (-35.0, 35.0))
     assert distance(decode(right), azimuth).max() <= 2.0
     assert (right.max(axis=1) > wrong.max(axis=1) + 0.2).all()
@@ -100,7 +85,7 @@ def test_solid_array_hears_above_and_below_apart() -> None:
 def test_every_direction_is_located_frame_by_frame(method: str) -> None:
     array = ARRAYS["respeaker-4mic-hat"].rotated(30.0)
     azimuth = ALL_ROUND if method == "srp" else ALL_ROUND[::12]
-    frames = 0.1 * plane_waves(array, azimuth, array.frame_length)
+    frames = 0.1 * heard(array, azimuth, array.frame_length)
     finder = MapFinder(array, method)
     found = finder.decide(finder.maps(frames.astype(np.float32)))
     assert found.azimuth.shape == found.score.shape == (len(azimuth), 1)
@@ -113,7 +98,7 @@ def test_located_directions_of_a_line_are_folded_to_its_front() -> None:
     array = ARRAYS["linear-4"]
     azimuth = ALL_ROUND[::4]
     finder = MapFinder(array)
-    found = finder.decide(finder.maps(plane_waves(array, azimuth, array.frame_length))).azimuth[:, 0]
+    found = finder.decide(finder.maps(heard(array, azimuth, array.frame_length))).azimuth[:, 0]
     assert distance(found, array.fold(azimuth)).max() <= 2.0
     assert distance(found, 0.0).max() <= 90.0
 
@@ -121,6 +106,6 @@ def test_located_directions_of_a_line_are_folded_to_its_front() -> None:
 def test_swapped_channels_are_not_found_where_they_are() -> None:
     """The commonest mistake of all: the test above would notice it."""
     array = ARRAYS["pepper"]
-    swapped = plane_waves(array, ALL_ROUND)[:, [1, 0, 2, 3]]
+    swapped = heard(array, ALL_ROUND)[:, [1, 0, 2, 3]]
     off = distance(decode(tytoalba.srp_phat(swapped, array)), ALL_ROUND)
     assert np.mean(off > 2.0) > 0.8

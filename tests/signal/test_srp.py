@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.helpers.waves import plane_waves
 from tytoalba.bench import speed as speed
 from tytoalba.errors import AudioError
 from tytoalba.signal.angles import decode, distance
@@ -35,20 +36,6 @@ def noise(n_frames: int, n_mics: int, n_samples: int, seed: int = 0) -> NDArray[
     common = rng.standard_normal((n_frames, n_samples + 8 * n_mics))
     shifted = [common[:, 2 * m : 2 * m + n_samples] for m in range(n_mics)]
     return np.stack(shifted, axis=1) + rng.standard_normal((n_frames, n_mics, n_samples))
-
-
-def plane_waves(
-    array: MicArray, azimuth: Any, n_samples: int, elevation: float = 0.0, seed: int = 0
-) -> NDArray[np.float64]:
-    """A frame of broadband noise from each azimuth, delayed in the frequency domain: (F, M, n_samples)."""
-    azimuth = np.atleast_1d(np.asarray(azimuth, dtype=np.float64))
-    sound = np.random.default_rng(seed).standard_normal((len(azimuth), 1, 2 * n_samples))
-    spectrum = np.fft.rfft(sound)
-    spectrum[..., -1] = 0  # Nyquist has no sign of delay
-    omega = 2 * np.pi * np.fft.rfftfreq(2 * n_samples, 1 / array.sample_rate)
-    late = array.arrival_times(azimuth, elevation)[..., None]
-    heard = np.fft.irfft(spectrum * np.exp(-1j * omega * late))
-    return heard[..., n_samples // 2 : n_samples // 2 + n_samples]
 
 
 # -------------------------------------------------------------------------------------- the exact form

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.helpers.waves import plane_waves
 from tytoalba.signal.angles import distance, encode, wrap
 from tytoalba.signal.array import MicArray, builtin_arrays, load_array
 from tytoalba.signal.gcc import GccPhat
@@ -16,21 +16,14 @@ from tytoalba.signal.symmetry import Symmetry, symmetries
 SOME = ["pepper", "respeaker-usb-4", "respeaker-6mic", "linear-4"]
 
 
-def plane_wave(array: MicArray, azimuth: float) -> Any:
-    noise = np.random.default_rng(0).standard_normal(array.frame_length)
-    hertz = np.fft.rfftfreq(array.frame_length, 1 / array.sample_rate)
-    delayed = np.fft.rfft(noise) * np.exp(-2j * np.pi * hertz * array.arrival_times(azimuth)[:, None])
-    return np.fft.irfft(delayed)[None]
-
-
 @pytest.mark.parametrize("name", SOME)
 def test_a_moved_frame_is_the_frame_of_a_moved_source(name: str) -> None:
     array = load_array(name)
     gcc = GccPhat.for_array(array, array.frame_length, ((100.0, 3000.0), (3000.0, 7000.0)))
     for symmetry in symmetries(array):
         for azimuth in (0.0, 33.0, 118.0, 251.5):
-            moved = gcc(plane_wave(array, azimuth)).reshape(1, -1)[:, symmetry.order(gcc)]
-            there = gcc(plane_wave(array, float(symmetry.azimuth(np.array(azimuth))))).reshape(1, -1)
+            moved = gcc(plane_waves(array, azimuth)).reshape(1, -1)[:, symmetry.order(gcc)]
+            there = gcc(plane_waves(array, float(symmetry.azimuth(np.array(azimuth))))).reshape(1, -1)
             assert np.allclose(moved, there, atol=0.02), (symmetry, azimuth)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.waves import plane_waves
 from tytoalba.errors import TytoError
 from tytoalba.learning import checks as checks
 from tytoalba.learning import tyto as tyto
@@ -220,17 +221,9 @@ def test_gkeal_is_what_its_formula_says() -> None:
     assert distance(method.posterior(X), expected) < 1e-6
 
 
-def plane_waves(azimuth: Any, n_samples: int = 2048) -> Any:
-    array = load_array("pepper")
-    noise = np.random.default_rng(0).standard_normal(n_samples)
-    hertz = np.fft.rfftfreq(n_samples, 1 / array.sample_rate)
-    delays = np.stack([array.arrival_times(a) for a in azimuth])
-    return np.fft.irfft(np.fft.rfft(noise) * np.exp(-2j * np.pi * hertz * delays[..., None]))
-
-
 def test_srp_phat_finds_plane_waves_where_srp_phat_does() -> None:
     array, azimuth = load_array("pepper"), np.arange(0.0, 360.0, 24.0)
-    waves = plane_waves(azimuth)
+    waves = plane_waves(array, azimuth, 2048)
     gcc = GccPhat.for_array(array, 2048, (100.0, 8000.0))
     method = SrpPhatMethod(Task(gcc.n_features, array=array, gcc=gcc))
     found = method.posterior(gcc(waves).reshape(len(waves), -1)).argmax(axis=1)
@@ -239,7 +232,7 @@ def test_srp_phat_finds_plane_waves_where_srp_phat_does() -> None:
 
 def test_srp_phat_of_several_bands_is_that_of_all_together() -> None:
     array, bands = load_array("pepper"), ((100.0, 2000.0), (2000.0, 4000.0), (4000.0, 8000.0))
-    waves = plane_waves([33.0, 200.0])
+    waves = plane_waves(array, [33.0, 200.0], 2048)
 
     def scores(band: Any) -> Any:
         gcc = GccPhat.for_array(array, 2048, band)

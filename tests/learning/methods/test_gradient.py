@@ -13,6 +13,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from tests.helpers.waves import plane_waves
 from tytoalba.errors import TytoError
 from tytoalba.learning.methods import METHODS, Method, Task
 from tytoalba.learning.methods.contract import CHECKS
@@ -445,11 +446,7 @@ def test_options_that_make_no_sense_are_refused(cls: Any, option: str) -> None:
 
 def heard(gcc: GccPhat, azimuth: NDArray[np.float64], seed: int = 0) -> NDArray[np.float32]:
     """GCC-PHAT of noise that Pepper hears from azimuths (n_frames, 1), without a room."""
-    array = load_array("pepper")
-    noise = np.random.default_rng(seed).standard_normal((len(azimuth), 1, gcc.n_samples))
-    hertz = np.fft.rfftfreq(gcc.n_samples, 1 / array.sample_rate)
-    arrival = np.stack([array.arrival_times(float(a)) for a in azimuth[:, 0]])  # (F, M)
-    sound = np.fft.irfft(np.fft.rfft(noise) * np.exp(-2j * np.pi * hertz * arrival[..., None]))
+    sound = plane_waves(load_array("pepper"), azimuth, gcc.n_samples, seed=seed)
     return gcc(sound).reshape(len(azimuth), -1).astype(np.float32)
 
 

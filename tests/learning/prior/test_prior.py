@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.helpers.networks import MINE, heard_all_around, plane_waves, prior_of_mine, trained_like
+from tests.helpers.networks import MINE, heard_all_around, prior_of_mine, trained_like
+from tests.helpers.waves import delayed, plane_waves
 from tytoalba.data.simulation.voice import SPEECH_RATE, SyntheticVoices, at_rate
 from tytoalba.errors import PriorError
 from tytoalba.learning.prior.exact import GRID
@@ -68,7 +69,7 @@ def test_the_prior_says_what_its_network_says(width: int, seed: int, X: NDArray[
 @pytest.mark.parametrize(("array", "parts"), [(MINE, 4), (MINE, 1), (load_array("pepper"), 4)])
 def test_a_prior_can_be_trained_further(array: MicArray, parts: int) -> None:
     gcc = replace(prior_gcc(array), parts=parts)
-    frames = plane_waves(array, np.arange(0, 360, 9.0), 0.5)
+    frames = plane_waves(array, np.arange(0, 360, 9.0), noise=0.5)
     X = torch.tensor(np.asarray(gcc(frames), np.float32).reshape(len(frames), -1))
     before = trained_like(array, gcc, 6)
     network = Steered(steering_matrices(array, gcc), width=6, seed=9)
@@ -223,7 +224,7 @@ def test_sound_is_scaled_frame_by_frame(prior: Prior, X: NDArray[np.float32]) ->
 
 
 def test_the_full_band_is_that_of_all_bands_together() -> None:
-    frames = plane_waves(MINE, np.arange(0, 360, 40.0), 0.7)
+    frames = plane_waves(MINE, np.arange(0, 360, 40.0), noise=0.7)
     union = GccPhat.for_array(MINE, MINE.frame_length, (GCC.band_list[0][0], GCC.band_list[-1][1]))
     bins = [stop - start for start, stop in GCC.bins]
     times = sum(round(n / min(bins)) for n in bins)
@@ -321,9 +322,7 @@ def voices_around(array: MicArray, azimuth: NDArray[np.float64]) -> NDArray[np.f
     rng, n = np.random.default_rng(5), array.frame_length
     spoken = at_rate(SyntheticVoices().speak(1, 3 * SPEECH_RATE, rng), array.sample_rate)
     loudest = int(np.argmax(np.convolve(spoken**2, np.ones(n), "valid")))
-    sound = np.fft.rfft(spoken[loudest : loudest + n])
-    delay = array.arrival_times(azimuth)[..., None]
-    heard = np.fft.irfft(sound * np.exp(-2j * np.pi * np.fft.rfftfreq(n, 1 / array.sample_rate) * delay), n)
+    heard = delayed(array, spoken[loudest : loudest + n], azimuth)
     heard += 0.003 * np.abs(heard).max() * rng.standard_normal(heard.shape)
     return np.asarray(prior_gcc(array)(heard), np.float32).reshape(len(azimuth), -1)
 

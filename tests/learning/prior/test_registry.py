@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.helpers.networks import MINE, altered, plane_waves, prior_of_mine
+from tests.helpers.networks import MINE, altered, prior_of_mine
+from tests.helpers.waves import plane_waves
 from tytoalba.errors import PriorError, TytoError
 from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.decisions import Blend
@@ -129,7 +130,7 @@ def test_maps_are_blended_with_srp_phat_as_was_calibrated(
     flat = replace(MINE, name="flat", yaw=0.0, positions=tuple((1.1 * x, y, z) for x, y, z in MINE.positions))
     built = replace(prior, array=flat)
     built.save(tmp_path / "flat.safetensors")
-    frames = plane_waves(flat, [20.0, 200.0], 0.3)
+    frames = plane_waves(flat, [20.0, 200.0], noise=0.3)
     plain = PriorMaps(flat, flat.frame_length)(frames)  # never calibrated
     sure, unsure = (Calibration((0.0, 1.0), (0.1, most), 50) for most in (0.9, 0.2))
 
@@ -190,7 +191,7 @@ def test_peppers_prior_hears_where_plane_waves_come_from() -> None:
 def test_shipped_priors_find_any_wave_from_all_around(name: str, noise: float) -> None:
     """Hiss, too, which is not what they learned to locate: SRP-PHAT is surer of it."""
     array, azimuth = load_array(name), np.arange(0.0, 360.0, 5.0)
-    maps = PriorMaps(array, array.frame_length)(plane_waves(array, azimuth, noise).astype(np.float32))
+    maps = PriorMaps(array, array.frame_length)(plane_waves(array, azimuth, noise=noise).astype(np.float32))
     found, wanted = array.fold(decode(maps)), array.fold(azimuth)
     near = distance(found, wanted) <= 5
     if array.mirror_axis is None:
