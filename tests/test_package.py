@@ -66,6 +66,20 @@ def test_a_name_brings_only_what_it_needs() -> None:
     assert not others & {"torch", "matplotlib", "pyroomacoustics", "h5py", "typer"}
 
 
+def test_a_model_locates_without_rivals_and_readers_of_data_sets() -> None:
+    golden = Path(__file__).parent / "golden"
+    found = imported_by(
+        "from tytoalba import Localizer\n"
+        f"localizer = Localizer.load({str(golden / 'model.tyto')!r})\n"
+        f"assert len(list(localizer.locate({str(golden / 'wave.wav')!r})))"
+    )
+    ours = {name.removeprefix("tytoalba.") for name in found if name.startswith("tytoalba.")}
+    assert {"localizer.model", "learning.tyto"} <= ours
+    assert not {name for name in ours if name.startswith(("learning.methods", "bench", "data.simulation"))}
+    assert not ours & {"data.datasets", "data.folder", "data.sslr", "data.unpickle", "data.mat"}
+    assert not found & {"torch", "matplotlib", "sklearn"}
+
+
 def test_the_public_names_are_exact() -> None:
     assert len(set(tytoalba.__all__)) == len(tytoalba.__all__)
     assert sorted(tytoalba.__all__) == dir(tytoalba)

@@ -5,6 +5,10 @@ from .errors import DataError as DataError
 from .errors import MissingExtraError as MissingExtraError
 from .errors import TytoError as TytoError
 from .errors import TytoWarning as TytoWarning
+from .learning.method import Method as Method
+from .learning.method import Task as Task
+from .learning.methods import METHODS as METHODS
+from .learning.methods.contract import check_method as check_method
 from .localizer.localizer import Localizer as Localizer
 from .localizer.locate import locate as locate
 from .localizer.store import open_store as open_store

@@ -127,7 +127,7 @@ def test_a_file_upon_another(tmp_path: Path) -> None:
         ("seeds = [0.5]", "seeds must be whole numbers"),
         ("seeds = [0, 0]", "listed twice"),
         ('methods = ["tyto", "tyto"]', "listed twice"),
-        ("[variants]\ntyto = [{alpha = 1}, {alpha = 1}]", "listed twice"),
+        ("[variants]\ntyto = [{ridge = 1}, {ridge = 1}]", "listed twice"),
         ("n_phases = 0", "n_phases must be from 1 to 360; got 0"),
         ("n_phases = 361", "n_phases must be"),
         ("n_phases = 2.5", "n_phases must be"),
@@ -173,7 +173,7 @@ def test_changes() -> None:
     changes = [
         "seeds=[4, 5]", "data = simulated:twin", 'judged_on="valid"', "verify=true", "noise_share=0.5",
         "options.tyto.n_features=50", "options.lwf.schedule=constant", "options.ewc.epochs=2",
-        "variants.tyto=[{alpha=1.0}]",
+        "variants.tyto=[{ridge=1.0}]",
     ]  # fmt: skip
     config, before = load_config("quick", changes), load_config("quick")
     assert (config.seeds, config.data, config.judged_on) == ((4, 5), "simulated:twin", "valid")
@@ -184,7 +184,7 @@ def test_changes() -> None:
         "lwf": {**before.options["lwf"], "schedule": "constant"},
         "ewc": {"epochs": 2},
     }
-    assert config.variants == {"tyto": [{"alpha": 1.0}]}
+    assert config.variants == {"tyto": [{"ridge": 1.0}]}
     assert load_config("quick") == before
 
 

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 from tests.data import test_mat as mat
 from tytoalba.bench import data as benchdata
 from tytoalba.bench.data import CLEAN, BenchData, Frames, data_name, load_benchdata
-from tytoalba.data import open_dataset
+from tytoalba.data.datasets import open_dataset
 from tytoalba.data.features import extract
 from tytoalba.data.mat import file_name
 from tytoalba.data.recording import Recording
@@ -26,7 +26,8 @@ from tytoalba.data.simulation.presets import PRESETS, TWIN, Preset
 from tytoalba.data.simulation.recordings import Simulation
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.errors import ArrayError, DataError
-from tytoalba.learning.methods import METHODS, Task
+from tytoalba.learning.method import Task
+from tytoalba.learning.methods import METHODS
 from tytoalba.signal.array import load_array
 from tytoalba.signal.gcc import GccPhat
 

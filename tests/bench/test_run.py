@@ -22,7 +22,8 @@ from tytoalba.bench.data import CLEAN, BenchData, Frames
 from tytoalba.bench.results import load_results
 from tytoalba.bench.run import averaged, run, run_job
 from tytoalba.errors import TytoError
-from tytoalba.learning.methods import METHODS, Memory, Method, Task
+from tytoalba.learning.method import Memory, Method, Task
+from tytoalba.learning.methods import METHODS
 from tytoalba.learning.methods.contract import toy_features, toy_task
 from tytoalba.learning.methods.sslcil import SslCil
 from tytoalba.learning.phases import Phase, groups, phase_of, split
@@ -90,16 +91,16 @@ def test_jobs() -> None:
         methods=("srp-phat", "tyto"),
         seeds=(0, 7),
         orders=("contiguous", "shuffled"),
-        variants={"tyto": [{"alpha": 0.5}, {"alpha": 1.0, "sigma": 9.0}]},
+        variants={"tyto": [{"ridge": 0.5}, {"ridge": 1.0, "sigma": 9.0}]},
     )
     jobs = config.jobs()
     assert len({job.key for job in jobs}) == len(jobs) == 2 * 2 * 3
     assert [job.seed for job in jobs] == [0] * 6 + [7] * 6
     assert [job.variant for job in jobs[:6]] == [
-        "order=contiguous", "alpha=0.5, order=contiguous", "alpha=1.0, sigma=9.0, order=contiguous",
-        "order=shuffled", "alpha=0.5, order=shuffled", "alpha=1.0, sigma=9.0, order=shuffled",
+        "order=contiguous", "ridge=0.5, order=contiguous", "ridge=1.0, sigma=9.0, order=contiguous",
+        "order=shuffled", "ridge=0.5, order=shuffled", "ridge=1.0, sigma=9.0, order=shuffled",
     ]  # fmt: skip
-    assert jobs[2].options == {"n_features": 50, "alpha": 1.0, "sigma": 9.0}
+    assert jobs[2].options == {"n_features": 50, "ridge": 1.0, "sigma": 9.0}
     assert jobs[3].order == "shuffled"
     assert [job.variant for job in toy_config(orders=("shuffled",)).jobs()] == ["", ""]
 

@@ -19,7 +19,7 @@ from tests.helpers.commands import Ran, Tyto
 from tests.helpers.waves import plane_wave
 from tytoalba import __version__
 from tytoalba.cli.app import app
-from tytoalba.data import open_dataset
+from tytoalba.data.datasets import open_dataset
 from tytoalba.data.features import FeatureSet
 from tytoalba.data.simulation.features import simulate_features
 from tytoalba.data.simulation.presets import QUICK

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from tytoalba.data import open_dataset
+from tytoalba.data.datasets import open_dataset
 from tytoalba.data.features import FeatureSet, describe, extract, read_description
 from tytoalba.data.folder import open_folder
 from tytoalba.data.recording import Recording

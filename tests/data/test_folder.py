@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tytoalba.data import open_dataset
+from tytoalba.data.datasets import open_dataset
 from tytoalba.data.folder import open_folder, write_array, write_recording
 from tytoalba.errors import ArrayError, AudioError, DataError, WrongKeyError
 from tytoalba.signal.array import load_array

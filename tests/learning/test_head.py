@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save_file
 
-from tytoalba.errors import HeadError, TytoError
+from tytoalba.errors import HeadError
 from tytoalba.learning import head as head_module
 from tytoalba.learning import sums as products
 from tytoalba.learning.head import AnalyticHead
@@ -465,121 +462,6 @@ def test_refuses_settings_and_strangers() -> None:
         with pytest.raises(HeadError, match=r"\[0, 1\]"):
             quantize_labels(labels)
     assert quantize_labels(torch.tensor([0.0, 0.5, 1.0])).tolist() == [0, 64, 127]
-
-
-# ---- files
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> tuple[Path, AnalyticHead]:
-    H, Y = rows(7)
-    head = AnalyticHead(5, 3, ridge=0.3, exact=True).learn(H, Y)
-    head.save(tmp_path / "head.safetensors")
-    return tmp_path / "head.safetensors", head
-
-
-@pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("device", DEVICES)
-def test_saved_and_loaded(exact: bool, device: str | None, tmp_path: Path) -> None:
-    H, Y = rows(7, exact=exact)
-    head = AnalyticHead(5, 3, 0.3, exact, device).learn(H, Y)
-    path = tmp_path / "head.safetensors"
-    for _ in range(2):  # the second time over the first
-        head.save(path)
-    loaded = AnalyticHead.load(path, device)
-    assert same(loaded, head)
-    assert (loaded.ridge, loaded.exact) == (0.3, exact)
-    assert same(loaded.learn(H, Y), empty(H, Y).merge(head).learn(H, Y), 0 if exact else 1e-12)
-    assert [file.name for file in tmp_path.iterdir()] == ["head.safetensors"]
-    assert path.stat().st_mode & 0o077 == 0  # the sums are secret
-
-
-def test_failed_save_leaves_the_old_file(
-    saved: tuple[Path, AnalyticHead], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, head = saved
-    old = path.read_bytes()
-
-    def full(_tensors: Any, name: str, _metadata: Any) -> None:
-        Path(name).write_bytes(b"half")
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr("safetensors.numpy.save_file", full)
-    with pytest.raises(OSError, match="no space"):
-        head.learn(*rows(3)).save(path)
-    assert path.read_bytes() == old
-    assert list(path.parent.iterdir()) == [path]
-
-
-@given(position=st.integers(0, 10**6), change=st.integers(1, 255), cut=st.booleans())
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damaged_files_are_refused(
-    saved: tuple[Path, AnalyticHead], position: int, change: int, cut: bool
-) -> None:
-    path, head = saved
-    content = bytearray(path.read_bytes())
-    position %= len(content)
-    content[position] ^= change
-    damaged = path.with_name("damaged")
-    damaged.write_bytes(content[:position] if cut else content)
-    try:
-        loaded = AnalyticHead.load(damaged)
-    except HeadError:
-        return
-    assert same(loaded, head)  # a blank of the padding turned into another blank
-    assert not cut
-
-
-FORGED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "version": ({"version": 2}, {}, "version 2"),
-    "format": ({"format": "tytoalba-model"}, {}, "not a saved head"),
-    "header type": ({"n_outputs": True}, {}, "n_outputs must be int"),
-    "ridge": ({"ridge": -1.0}, {}, "ridge"),
-    "header shape": ({"n_features": 4}, {}, "promises"),
-    "shape": ({}, {"Q": np.zeros((5, 2), np.int64)}, "promises"),
-    "dtype": ({}, {"Q": np.zeros((5, 3), np.float64)}, "promises"),
-    "extra": ({}, {"more": np.zeros(1)}, "promises"),
-    "negative count": ({}, {"n": np.array(-1)}, "belong to no data"),
-    "negative square": ({}, {"G": -np.eye(5, dtype=np.int64)}, "belong to no data"),
-    "labels of nothing": ({}, {"y2": np.zeros(3, np.int64)}, "belong to no data"),
-}
-
-
-@pytest.mark.parametrize("case", FORGED)
-def test_forged_files_are_refused(case: str, saved: tuple[Path, AnalyticHead]) -> None:
-    """Even with a digest that fits."""
-    path, head = saved
-    fields, tensors, reason = FORGED[case]
-    header = {"format": "tytoalba-head", "version": 1, "n_features": 5, "n_outputs": 3}
-    header |= {"ridge": 0.3, "exact": True} | fields
-    forged = load_file(path) | tensors
-    digest = head_module._digest(header, forged)
-    save_file(forged, path, {"tytoalba": json.dumps(header | {"sha256": digest})})
-    with pytest.raises(HeadError, match=reason):
-        AnalyticHead.load(path)
-    assert head.n == 7
-
-
-def test_foreign_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    with pytest.raises(TytoError, match="cannot be read"):
-        AnalyticHead.load(path)
-    for content in (b"", b"\x80\x04K\x01.", b"\xff" * 64):
-        path.write_bytes(content)
-        with pytest.raises(TytoError, match="cannot be read"):
-            AnalyticHead.load(path)
-    for metadata in (None, {"tytoalba": "[" * 100_000}, {"tytoalba": "[]"}, {"other": "{}"}):
-        save_file({"G": np.zeros(1)}, path, metadata)
-        with pytest.raises(TytoError, match=r"not a saved head|cannot be read"):
-            AnalyticHead.load(path)
-
-
-def test_floats_that_are_not_finite_are_refused(tmp_path: Path) -> None:
-    head = AnalyticHead(2, 1)
-    head._sums.G[0, 1] = np.nan
-    head.save(tmp_path / "head")
-    with pytest.raises(HeadError, match="belong to no data"):
-        AnalyticHead.load(tmp_path / "head")
 
 
 def test_works_without_torch() -> None:

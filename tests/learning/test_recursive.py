@@ -192,7 +192,7 @@ def test_refusals_leave_it_as_it_was() -> None:
             head.learn(h, y, batch_size)
     assert all(np.array_equal(before[name], array) for name, array in head.memory().items())
     for eta in (0.0, -1.0, float("nan")):
-        with pytest.raises(HeadError, match="eta"):
+        with pytest.raises(HeadError, match="ridge"):
             RecursiveHead(3, 2, eta)
     with pytest.raises(HeadError, match="at least 1"):
         RecursiveHead(0, 2)

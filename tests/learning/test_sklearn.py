@@ -89,12 +89,12 @@ def test_expansions_classify(expansion: str | None) -> None:
 
 def test_it_is_ridge_regression() -> None:
     X, y = blobs(50)
-    ours = AnalyticClassifier(alpha=0.7, expansion=None).fit(X, y)
+    ours = AnalyticClassifier(ridge=0.7, expansion=None).fit(X, y)
     extended = np.hstack([X, np.ones((50, 1))])
     ridge = Ridge(alpha=0.7, fit_intercept=False).fit(extended, (y[:, None] == ours.classes_) * 1.0)
     assert ours.decision_function(X) == pytest.approx(ridge.predict(extended), abs=1e-8)
-    ours.alpha = 7.0  # needs no new fit
-    assert agree(ours, AnalyticClassifier(alpha=7.0, expansion=None).fit(X, y))
+    ours.ridge = 7.0  # needs no new fit
+    assert agree(ours, AnalyticClassifier(ridge=7.0, expansion=None).fit(X, y))
 
 
 def test_announced_classes_may_come_later() -> None:
@@ -148,7 +148,7 @@ def test_random_features_in_a_pipeline() -> None:
     pipeline = make_pipeline(
         StandardScaler(),
         RandomFeatures(400, random_state=0),
-        AnalyticClassifier(alpha=1.0, expansion=None),
+        AnalyticClassifier(ridge=1.0, expansion=None),
     )
     assert pipeline.fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) > 0.9
     names = pipeline[:-1].get_feature_names_out()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tests.helpers.waves import plane_waves
 from tytoalba.errors import PriorError, TytoError
 from tytoalba.learning.inputs import fitting_prior, own_side, views_of
-from tytoalba.learning.methods import Memory, Task
+from tytoalba.learning.method import Memory, Task
 from tytoalba.learning.methods.contract import check_method
 from tytoalba.learning.phases import Phase, groups, split
 from tytoalba.learning.prior.prior import Prior, prior_gcc, scores, steering_matrices
@@ -298,7 +298,7 @@ def test_simulated_frames_keep_the_other_directions(prior: Prior, X: NDArray[np.
 
 
 def test_it_learns(everything: Phase) -> None:
-    options: dict[str, Any] = {"n_features": 400, "answers": "anywhere", "alpha": 0.05, "prior_frames": 0.0}
+    options: dict[str, Any] = {"n_features": 400, "answers": "anywhere", "ridge": 0.05, "prior_frames": 0.0}
     one = np.isnan(everything.azimuth[:, 1])
     elsewhere = replace(everything, azimuth=wrap(everything.azimuth + 90.0))  # where nothing tells it yet
     before, after = (
@@ -366,7 +366,7 @@ def test_options_change_what_they_say(everything: Phase) -> None:
     ("options", "complaint"),
     [
         ({"answers": "nowhere"}, "'taught' or 'anywhere'.*'nowhere'"),
-        ({"alpha": -1.0}, "ridge must be a number from 0 up"),
+        ({"ridge": -1.0}, "ridge must be a number from 0 up"),
         ({"prior_frames": -1.0}, "at least 0.*got -1.0"),
         ({"prior_frames": float("nan")}, "at least 0.*got nan"),
         ({"sound": -0.5}, "at least 0"),
@@ -392,7 +392,7 @@ def test_unknown_settings_are_refused() -> None:
 def test_frames_with_holes_are_refused_and_change_nothing(
     everything: Phase, learns: bool, hole: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tytoalba.learning.checks.BLOCK", 64)  # the hole is in the last of several blocks
+    monkeypatch.setattr("tytoalba.learning.method.BLOCK", 64)  # the hole is in the last of several blocks
     method = taught([everything], learns=learns)
     before = {name: values.copy() for name, values in method.memory().items()}
     X = everything.X.copy()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.data import open_dataset
+from tytoalba.data.datasets import open_dataset
 from tytoalba.data.features import FeatureSet, describe, extract, extract_noisy, read_description
 from tytoalba.data.mat import MatFeatures, open_mat
 from tytoalba.data.recording import Recording

@@ -11,7 +11,7 @@ from tytoalba.bench.data import BenchData
 from tytoalba.bench.privacy import CANDIDATES, plain, side_of
 from tytoalba.errors import TytoError
 from tytoalba.learning.head import AnalyticHead
-from tytoalba.learning.methods import Task
+from tytoalba.learning.method import Task
 from tytoalba.learning.random_features import RandomFourier
 from tytoalba.learning.sums import SCALE, quantize_labels
 from tytoalba.privacy.attacks import (

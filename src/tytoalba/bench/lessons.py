@@ -19,7 +19,7 @@ from tytoalba.data.simulation.home import Home
 from tytoalba.data.simulation.room import convolved
 from tytoalba.data.simulation.voice import Voices, say, split_speakers
 from tytoalba.errors import TytoError
-from tytoalba.learning.methods import Task
+from tytoalba.learning.method import Task
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import prior_gcc
 from tytoalba.learning.prior.registry import find_prior
@@ -75,7 +75,7 @@ def teach_everywhere(
         raise TytoError(f"{array.name} has no prior to start from; `tyto prior {array.name}` makes one")
     task = Task(gcc.n_features, seed=seed, array=array, gcc=gcc)
     make = partial(
-        Tyto, task, n_features=n_features, alpha=alpha, simulated=simulated, views=1, answers="anywhere"
+        Tyto, task, n_features=n_features, ridge=alpha, simulated=simulated, views=1, answers="anywhere"
     )
     changes = []
     for number in range(n_homes):

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from tytoalba.bench.config import Config, load_config
 from tytoalba.bench.data import BenchData, Frames
 from tytoalba.errors import TytoError
-from tytoalba.learning.methods import METHODS, Memory, Method, Task
+from tytoalba.learning.method import Memory, Method, Task
+from tytoalba.learning.methods import METHODS
 from tytoalba.learning.methods.analytic import Analytic
 from tytoalba.learning.methods.gkeal import Gkeal
 from tytoalba.learning.phases import Phase, groups, split

@@ -24,7 +24,8 @@ from tytoalba import __version__
 from tytoalba.bench.config import SEES, Config, Job
 from tytoalba.bench.data import CLEAN, BenchData, Frames
 from tytoalba.errors import TytoError
-from tytoalba.learning.methods import METHODS, Method, Task
+from tytoalba.learning.method import Method, Task
+from tytoalba.learning.methods import METHODS
 from tytoalba.learning.phases import Phase, generalised, groups, phase_of, split
 from tytoalba.signal.angles import Float, decode, decode_two
 from tytoalba.signal.metrics import TOLERANCE, match

@@ -169,7 +169,7 @@ def variant_tables(summaries: Sequence[Summary]) -> list[Table]:
 
 def _variant_table(name: str, varied: list[Summary]) -> Table:
     expansion = name in _EXPANSION_NAMES
-    theirs = paper.EXPANSION if expansion else paper.ETA if name == "eta" else {}
+    theirs = paper.EXPANSION if expansion else paper.ETA if name in ("ridge", "eta") else {}
     methods = [(s.method, s.decision) for s in varied]
     rows = []
     for s in sorted(varied, key=lambda s: (methods.index((s.method, s.decision)), _rank(s.setting[1]))):

@@ -245,7 +245,7 @@ def read_owl(path: Path, identity: Path | None) -> Localizer:
 
 
 def _recordings(data: Path, part: str | None) -> list[Recording]:
-    from tytoalba.data import open_dataset
+    from tytoalba.data.datasets import open_dataset
 
     recordings = [r for r in open_dataset(data) if part is None or r.subset == part]
     if not recordings:

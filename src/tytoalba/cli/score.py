@@ -60,7 +60,7 @@ def score(
     from tytoalba.bench.plots import check_picture, plot_errors, plot_reliability, save_figure
     from tytoalba.bench.score import decisions, overall, run_localizer, run_method
     from tytoalba.bench.score import score as score_outcome
-    from tytoalba.data import open_dataset
+    from tytoalba.data.datasets import open_dataset
     from tytoalba.localizer.locate import METHODS
     from tytoalba.localizer.store import read
 

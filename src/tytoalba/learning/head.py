@@ -15,11 +15,7 @@ an error or an interruption leaves the head as it was, and a snapshot from `memo
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -45,16 +41,13 @@ from tytoalba.learning.sums import (
     like,
     possible,
 )
-from tytoalba.storage.files import write_tensors
 
 MAX_TOTAL = (2**63 - 1) // SCALE**2
 """Rows that a head can hold before int64 could overflow."""
 FLOAT_BLOCK, INT8_BLOCK = 2**25, 2**29
 """Features taken at a time, so that memory stays bounded: 256 MiB of float64, 512 MiB of int8."""
 
-FORMAT, VERSION = "tytoalba-head", 1
 DTYPES = {"float": ("float32", "float64"), "exact H": ("int8",), "exact Y": ("int8", "uint8")}
-HEADER = {"n_features": int, "n_outputs": int, "ridge": float, "exact": bool}
 
 
 class AnalyticHead:
@@ -166,18 +159,21 @@ class AnalyticHead:
         unit = SCALE**2 if self.exact else 1
         return Statistics._make([*(as_float64(array) / unit for array in self._sums[:3]), self.n])
 
-    def memory(self) -> dict[str, NDArray[Any]]:
-        """Everything kept of the data, read-only: G, Q, y2 and n. (W follows from these and the ridge.)"""
+    def memory(self, prefix: str = "") -> dict[str, NDArray[Any]]:
+        """Everything kept of the data, read-only: G, Q, y2 and n. (W follows from these and the ridge.)
+
+        prefix: how their names begin, where they stand among others.
+        """
         arrays: dict[str, NDArray[Any]] = {"n": np.array(self.n, dtype=np.int64)}
         arrays |= {name: bring(getattr(self._sums, name), None).view() for name in ("G", "Q", "y2")}
         for array in arrays.values():
             array.flags.writeable = False
-        return arrays
+        return {prefix + name: array for name, array in arrays.items()}
 
     def restore(self, memory: Mapping[str, NDArray[Any]], prefix: str = "") -> Self:
         """Know what the `memory()` of a head of the same settings says, and nothing else.
 
-        The arrays are copied. prefix: how their names begin, where they stand among others.
+        The arrays are copied. prefix: as for `memory`.
         """
         present = self.memory()
         for name in Statistics._fields:
@@ -191,24 +187,10 @@ class AnalyticHead:
         G, Q, y2 = (bring(np.array(memory[prefix + name]), self.device) for name in ("G", "Q", "y2"))
         return self._become(Statistics(G, Q, y2, int(memory[prefix + "n"])))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sums as safetensors, whole or not at all, readable by the owner only: they are secret."""
-        header = {"format": FORMAT, "version": VERSION} | {name: getattr(self, name) for name in HEADER}
-        _write(Path(path), header, self.memory())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], device: str | None = None) -> Self:
-        """Read a saved head; a file that is damaged, foreign, of another version or impossible is refused.
-
-        The digest inside finds accidents; it does not prove who wrote the file. Sign what is exchanged.
-        """
-        header, arrays = _read(Path(path))
-        head = cls(**{name: header[name] for name in HEADER}, device=device)
-        sums = Statistics(arrays["G"], arrays["Q"], arrays["y2"], int(arrays["n"]))
-        finite = all(map(all_finite, sums[:3]))
-        if sums.n < 0 or not finite or (head.exact and not possible(sums, sums, True)):
-            raise HeadError(f"{path}: the sums in this file belong to no data; it was altered")
-        return head._become(Statistics._make([*(bring(array, device) for array in sums[:3]), sums.n]))
+    def restored(self, memory: Mapping[str, NDArray[Any]], prefix: str = "") -> AnalyticHead:
+        """Another head of the same settings, which knows what the memory says."""
+        head = AnalyticHead(self.n_features, self.n_outputs, self.ridge, self.exact, self.device)
+        return head.restore(memory, prefix)
 
     def _theirs(self, other: AnalyticHead) -> Statistics:
         mine, theirs = ((h.n_features, h.n_outputs, h.exact) for h in (self, other))
@@ -304,51 +286,3 @@ def _checked_ridge(ridge: float) -> float:
     if not 0 <= ridge < np.inf:
         raise HeadError(f"ridge must be a number from 0 up, got {ridge}")
     return float(ridge)
-
-
-def _digest(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(arrays):
-        digest.update(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
-
-
-def _write(path: Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    write_tensors(path, arrays, header | {"sha256": _digest(header, arrays)}, private=True)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {}).get("tytoalba", "null"))
-            expected = _layout(path, header)
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118, not a dict
-            found = {name: (s.get_dtype(), tuple(s.get_shape())) for name, s in slices.items()}
-            if found != expected:
-                raise HeadError(f"{path}: holds {found}, its header promises {expected}; it was altered")
-            arrays = {name: file.get_tensor(name) for name in expected}
-    except (OSError, SafetensorError, json.JSONDecodeError, RecursionError) as error:
-        raise HeadError(
-            f"{path}: cannot be read as a saved head ({error}); cut short or not a head?"
-        ) from error
-    digest = header.pop("sha256", None)
-    if digest != _digest(header, arrays):
-        raise HeadError(f"{path}: the digest does not fit its contents; the file is damaged or was altered")
-    return header, arrays
-
-
-def _layout(path: Path, header: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Types and shapes that a header promises, once it is found to be a header that this version reads."""
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise HeadError(f"{path}: is not a saved head; a model or another program's file?")
-    if header.get("version") != VERSION:
-        raise HeadError(f"{path}: has version {header.get('version')}, this tytoalba reads {VERSION}")
-    for name, kind in HEADER.items():
-        if type(header.get(name)) is not kind:
-            raise HeadError(
-                f"{path}: {name} must be {kind.__name__}, got {header.get(name)!r}; it was altered"
-            )
-    D, C, dtype = header["n_features"], header["n_outputs"], "I64" if header["exact"] else "F64"
-    return {"G": (dtype, (D, D)), "Q": (dtype, (D, C)), "y2": (dtype, (C,)), "n": ("I64", ())}

@@ -23,20 +23,20 @@ Float = NDArray[np.floating[Any]]
 
 
 class RecursiveHead:
-    """Recursive ridge regression in float64; `eta` is the ridge and cannot be changed later.
+    """Recursive ridge regression in float64; `ridge` (the paper's eta) cannot be changed later.
 
-    >>> head = RecursiveHead(n_features=2, n_outputs=1, eta=1.0)
+    >>> head = RecursiveHead(n_features=2, n_outputs=1, ridge=1.0)
     >>> head.learn([[1.0, 0.0], [0.0, 2.0]], [[1.0], [1.0]]).W.round(6).tolist()
     [[0.5], [0.4]]
     """
 
-    def __init__(self, n_features: int, n_outputs: int = 360, eta: float = 0.1) -> None:
+    def __init__(self, n_features: int, n_outputs: int = 360, ridge: float = 0.1) -> None:
         if n_features < 1 or n_outputs < 1:
             raise HeadError(f"n_features and n_outputs must be at least 1, got {n_features} and {n_outputs}")
-        if not 0 < eta < np.inf:
-            raise HeadError(f"eta must be positive: the recursion starts from R = I / eta; got {eta}")
-        self.n_features, self.n_outputs, self.eta = n_features, n_outputs, float(eta)
-        self.R: Float = np.eye(n_features) / self.eta  # (D, D)
+        if not 0 < ridge < np.inf:
+            raise HeadError(f"ridge must be positive: the recursion starts from R = I / ridge; got {ridge}")
+        self.n_features, self.n_outputs, self.ridge = n_features, n_outputs, float(ridge)
+        self.R: Float = np.eye(n_features) / self.ridge  # (D, D)
         self.W: Float = np.zeros((n_features, n_outputs))  # (D, C)
 
     def learn(self, H: ArrayLike, Y: ArrayLike, batch_size: int = 512) -> Self:
@@ -69,7 +69,7 @@ def _step(R: Float, W: Float, H: Float, Y: Float) -> tuple[Float, Float]:
     try:
         K = cho_factor(np.eye(len(H)) + HR @ H.T, lower=True)
     except (LinAlgError, ValueError) as error:  # ValueError: not finite
-        raise HeadError("the recursion has lost its digits; use AnalyticHead, or a larger eta") from error
+        raise HeadError("the recursion has lost its digits; use AnalyticHead, or a larger ridge") from error
     R = R - HR.T @ cho_solve(K, HR)
     R = (R + R.T) / 2  # rounding would let the two triangles drift apart
     return R, W + R @ (H.T @ (Y - H @ W))

@@ -76,10 +76,11 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 class AnalyticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Ridge regression to one-hot labels on random features and a constant, by accumulated sums.
 
-    alpha: the ridge. expansion: "fourier", "relu", or None for the columns of X as they are; the rest as in
+    ridge: what scikit-learn's ridge regression calls alpha.
+    expansion: "fourier", "relu", or None for the columns of X as they are; the rest as in
     `RandomFeatures`. Learned: `classes_` (sorted), `head_` (the sums) and `expansion_`.
 
-    >>> model = AnalyticClassifier(alpha=1e-3, expansion=None)
+    >>> model = AnalyticClassifier(ridge=1e-3, expansion=None)
     >>> model.partial_fit([[-2.0], [-1.0]], ["left", "left"]).classes_.tolist()
     ['left']
     >>> model.partial_fit([[1.0], [2.0]], ["right", "right"]).predict([[-3.0], [3.0]]).tolist()
@@ -94,14 +95,14 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        alpha: float = 0.1,
+        ridge: float = 0.1,
         *,
         n_features: int = 1000,
         expansion: str | None = "fourier",
         bandwidth: float | None = None,
         random_state: Any = None,
     ) -> None:
-        self.alpha = alpha
+        self.ridge = ridge
         self.n_features = n_features
         self.expansion = expansion
         self.bandwidth = bandwidth
@@ -163,7 +164,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if fresh:
             expansion = None if self.expansion is None else _draw(self.expansion, Z.shape[1], self)
             width = Z.shape[1] if expansion is None else expansion.n_features
-            head = AnalyticHead(width + 1, len(known), self.alpha)
+            head = AnalyticHead(width + 1, len(known), self.ridge)
         else:
             known, expansion = np.union1d(known, self.classes_), self.expansion_
             head = _grown(self, known)
@@ -179,7 +180,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: ArrayLike) -> Float:
         check_is_fitted(self, "head_")
         Z = validate_data(self, X, dtype=FLOATS, reset=False)
-        scores: Float = self.head_.scores(_features(Z, self.expansion_), ridge=self.alpha)
+        scores: Float = self.head_.scores(_features(Z, self.expansion_), ridge=self.ridge)
         return scores
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Schedule = Literal["cosine", "constant"]
 
 
-class Options(TypedDict, total=False):
+class GradientOptions(TypedDict, total=False):
     """The options that all gradient methods share."""
 
     epochs: int

@@ -11,11 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
-from tytoalba.learning.checks import blocks, checked_features, checked_phase, refuse_holes
 from tytoalba.learning.head import AnalyticHead
-from tytoalba.learning.heads import restored
 from tytoalba.learning.inputs import Inputs, fitting_prior, joined, own_side, views_of
-from tytoalba.learning.method import Memory, Method, Task
+from tytoalba.learning.method import (
+    Memory,
+    Method,
+    Task,
+    blocks,
+    checked_features,
+    checked_phase,
+    refuse_holes,
+)
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import Prior, scores
 from tytoalba.learning.sums import SCALE, bring, gaussian_labels, quantize_labels
@@ -73,9 +79,9 @@ class Tyto(Method):
 
     n_features: D. bandwidth: of the Gaussian kernel, in units of sqrt(n_inputs), the length of a frame scaled
     to variance 1. sigma: width of the Gaussian labels in degrees.
-    alpha: the ridge is alpha D / 2, where D / 2 is the mean of |h|^2 over frames: alpha is the noise variance
-    of a label over the prior variance of the score, means the same for any D, and as a prior it does not
-    grow with the number of frames (on validation rooms 0.1 was best for 3000 and for 13600 frames alike).
+    ridge: in units of D / 2, the mean of |h|^2 over frames: the noise variance of a label over the prior
+    variance of the score. It means the same for any D, and as a prior it does not grow with the number of
+    frames (on validation rooms 0.1 was best for 3000 and for 13600 frames alike). Files call it alpha.
     prior: "auto" takes the one that comes with the array, if there is one for these features; "none"; or a
     file. prior_frames: the prior's word at a direction counts as much as that many frames taught within
     5 degrees of it: w = prior_frames / (prior_frames + n).
@@ -98,7 +104,7 @@ class Tyto(Method):
         *,
         n_features: int = 5000,
         bandwidth: float = 1.5,
-        alpha: float = 0.3,
+        ridge: float = 0.3,
         sigma: float = 8.0,
         prior: str | Prior = "auto",
         prior_frames: float = 1000.0,
@@ -121,7 +127,7 @@ class Tyto(Method):
             raise TytoError(f"sides must be 'all' or 'one', got {sides!r}")
         if not 0 < sigma < np.inf:
             raise TytoError(f"sigma must be positive degrees, got {sigma}")
-        self.n_features, self.bandwidth, self.alpha, self.sigma = n_features, bandwidth, alpha, sigma
+        self.n_features, self.bandwidth, self.ridge, self.sigma = n_features, bandwidth, ridge, sigma
         self.answers, self.simulated, self.learns = answers, simulated, learns
         self._views, self.sides = views_of(task)[:views], sides
         self.prior = fitting_prior(task, prior)
@@ -129,7 +135,7 @@ class Tyto(Method):
         self.inputs = Inputs(task, self.prior, n_features, bandwidth, sound, task.seed)
         device = None if task.device == "cpu" else task.device  # on a CPU numpy will do: no need for torch
         n_outputs = task.n_directions * (2 if self.prior_frames else 1)
-        self._head = AnalyticHead(n_features, n_outputs, alpha * n_features / 2, exact=True, device=device)
+        self._head = AnalyticHead(n_features, n_outputs, ridge * n_features / 2, exact=True, device=device)
         self._solved: AnalyticHead | None = None
         self._from_simulation: AnalyticHead | None = None
         self._counts = np.zeros(task.n_directions, np.int64)
@@ -186,7 +192,7 @@ class Tyto(Method):
 
     def read_sums(self, memory: Memory) -> Sums:
         """The sums of a lesson that a file kept; what cannot be is refused."""
-        return Sums(restored(self._head, memory).check(), self._checked_counts(memory["counts"]))
+        return Sums(self._head.restored(memory).check(), self._checked_counts(memory["counts"]))
 
     def read_lesson(self, memory: Memory) -> Lesson:
         """The rows of a lesson that a file kept; what cannot be is refused."""
@@ -273,7 +279,7 @@ class Tyto(Method):
             raise TytoError(
                 "this memory was learned behind another prior, or behind none: its sums mean others"
             )
-        head, inputs = restored(self._head, memory), replace(self.inputs, seed=int(memory["seed"]))
+        head, inputs = self._head.restored(memory), replace(self.inputs, seed=int(memory["seed"]))
         self._change(head, self._checked_counts(memory["counts"]))
         self.inputs, self._from_simulation = inputs, None
 

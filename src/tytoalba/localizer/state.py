@@ -265,7 +265,8 @@ def _meaning(prior: Prior) -> list[bytes]:
 
 
 def _learner(prior: Prior, options: dict[str, Any]) -> Tyto:
-    named = {name: value for name, value in options.items() if name not in ("seed", "expansion")}
+    named = {name: value for name, value in options.items() if name not in ("seed", "expansion", "alpha")}
+    named["ridge"] = options["alpha"]  # as files call it
     return Tyto(task_of(prior, options["seed"]), prior=prior, answers="anywhere", sides="all", **named)
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.helpers.waves import plane_waves
 from tytoalba.errors import TytoError
-from tytoalba.learning import checks as checks
 from tytoalba.learning import tyto as tyto
-from tytoalba.learning.methods import METHODS, Method, Task
+from tytoalba.learning.method import Method, Task
+from tytoalba.learning.methods import METHODS
 from tytoalba.learning.methods import analytic as analytic
 from tytoalba.learning.methods.acil import Acil
 from tytoalba.learning.methods.contract import check_method, toy_features, toy_phases, toy_task
@@ -182,7 +182,7 @@ def test_ds_al_without_compensation_is_its_main_stream() -> None:
 
 def test_ds_al_compensates_the_residual_of_the_main_stream() -> None:
     first, second, *_ = phases_of("contiguous")
-    method = taught(DsAl(TASK, weight=0.5, gamma_compensation=0.3, **SMALL), [first])
+    method = taught(DsAl(TASK, weight=0.5, ridge_compensation=0.3, **SMALL), [first])
     main = taught(Acil(TASK, **SMALL), [first])
     W = RandomReLU(16, 60, TASK.seed).weights
     seen = np.isin(np.arange(360), first.directions)
@@ -259,7 +259,7 @@ def test_blocks_change_nothing(cls: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     phases, X = phases_of("contiguous"), frames()[0]
     whole = taught(cls(TASK, **options), phases)
     scores = whole.posterior(X)
-    monkeypatch.setattr(checks, "BLOCK", 7)
+    monkeypatch.setattr("tytoalba.learning.method.BLOCK", 7)
     cut = taught(cls(TASK, **options), phases)
     assert np.allclose(cut.posterior(X), scores, atol=1e-6)
     assert np.allclose(whole.posterior(X), scores, atol=1e-6)
@@ -285,7 +285,7 @@ def test_an_interruption_leaves_the_method_as_it_was(
 
     name = "gaussian_labels" if cls is Tyto else "encode"
     real = getattr(room, name)
-    monkeypatch.setattr(checks, "BLOCK", 20)
+    monkeypatch.setattr("tytoalba.learning.method.BLOCK", 20)
     monkeypatch.setattr(room, name, interrupted)
     with pytest.raises(KeyboardInterrupt):
         method.learn(second)

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
-from tytoalba.learning.checks import checked_features
-from tytoalba.learning.methods import METHODS, Memory, Method, Task
+from tytoalba.learning.method import Memory, Method, Task, checked_features
+from tytoalba.learning.methods import METHODS
 from tytoalba.learning.methods.contract import (
     CHECKS,
     ContractError,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from tests.helpers.waves import plane_waves
 from tytoalba.errors import TytoError
-from tytoalba.learning.methods import METHODS, Method, Task
+from tytoalba.learning.method import Method, Task
+from tytoalba.learning.methods import METHODS
 from tytoalba.learning.methods.contract import CHECKS
 from tytoalba.learning.methods.ewc import Ewc
 from tytoalba.learning.methods.finetune import FineTune
@@ -293,8 +294,8 @@ def test_ewc_penalty_is_zero_at_the_old_solution_and_grows_away_from_it() -> Non
     method = Ewc(TASK, strength=50.0, **QUICK)
     method.learn(stream[0])
     network, rows = network_of(method).copy().eval(), torch.arange(20)
-    penalised = method.lesson(network, stream[1]).loss
-    plain = FineTune.lesson(method, network, stream[1]).loss
+    penalised = method.training_set(network, stream[1]).loss
+    plain = FineTune.training_set(method, network, stream[1]).loss
     with torch.no_grad():
         assert float(penalised(network, rows)) == float(plain(network, rows))
         step = 0.01
@@ -398,7 +399,7 @@ def test_ssil_posterior_and_loss() -> None:
     # before a step the new network is the old one: no distillation, only the cross-entropies
     network = network_of(method).copy().eval()
     phase, kept = stream[1], method.exemplars_
-    lesson = method.lesson(network, phase)
+    lesson = method.training_set(network, phase)
     assert (lesson.n_frames, lesson.n_replay) == (len(phase), len(kept))
     new, old = 3, 2
     rows = torch.tensor([*range(new), len(phase), len(phase) + 1])
@@ -417,7 +418,7 @@ def test_ssil_distils_each_phase_by_itself() -> None:
     method = SsIl(TASK, budget=240, temperature=2.0, **QUICK)
     taught(method, stream[:2])
     network = network_of(method).copy().eval()
-    with_, without = (method.lesson(network, stream[2]) for _ in range(2))
+    with_, without = (method.training_set(network, stream[2]) for _ in range(2))
     method.distillation = 0.0
     rows = torch.arange(10)
     with torch.no_grad():

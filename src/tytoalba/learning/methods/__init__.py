@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from tytoalba.learning.method import Memory, Method, Task
+from tytoalba.learning.method import Method
 from tytoalba.learning.methods.acil import Acil
 from tytoalba.learning.methods.dsal import DsAl
 from tytoalba.learning.methods.ewc import Ewc
-from tytoalba.learning.methods.finetune import FineTune
+from tytoalba.learning.methods.finetune import FineTune, MlpGcc
 from tytoalba.learning.methods.gkeal import Gkeal
 from tytoalba.learning.methods.icarl import ICarl
 from tytoalba.learning.methods.joint import Joint
 from tytoalba.learning.methods.lfl import LfL
 from tytoalba.learning.methods.lwf import LwF
-from tytoalba.learning.methods.mlp_gcc import MlpGcc
 from tytoalba.learning.methods.rmm import Rmm
 from tytoalba.learning.methods.srp_phat import SrpPhatMethod
 from tytoalba.learning.methods.ssil import SsIl
@@ -37,5 +36,3 @@ METHODS: dict[str, type[Method]] = {
     "ds-al": DsAl,
     "gkeal": Gkeal,
 }
-
-__all__ = ["METHODS", "Memory", "Method", "Task"]

@@ -11,34 +11,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
-from tytoalba.learning.checks import blocks, checked_features, checked_phase
 from tytoalba.learning.head import AnalyticHead
-from tytoalba.learning.heads import listed, restored
-from tytoalba.learning.method import Memory, Method, Task
+from tytoalba.learning.method import Memory, Method, Task, blocks, checked_features, checked_phase
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.random_features import RandomReLU
+from tytoalba.learning.training import Schedule
 from tytoalba.signal.angles import Float, encode
 
 if TYPE_CHECKING:
     from tytoalba.learning.network import Mlp
-    from tytoalba.learning.training import Schedule
 
 Tensor = Any
 """Of torch, which is imported only where it is needed."""
 BACKBONE = "backbone."
 
 
+class AnalyticOptions(TypedDict, total=False):
+    """The options that all analytic methods share; `Analytic` says what they mean."""
+
+    ridge: float
+    backbone: Literal["trained", "random"]
+    width: int
+    epochs: int
+    schedule: Schedule
+
+
 class Analytic(Method):
     """Ridge regression on expanded features of a backbone that is frozen after the first phase.
 
-    n_features: D. eta: the ridge. backbone: "trained" on the first phase that has frames, with the paper's
-    settings, or "random". width, epochs, schedule: of the backbone and its training.
+    n_features: D. ridge: the paper's eta. backbone: "trained" on the first phase that has frames, with the
+    paper's settings, or "random". width, epochs, schedule: of the backbone and its training.
     """
 
     def __init__(
@@ -46,7 +54,7 @@ class Analytic(Method):
         task: Task,
         *,
         n_features: int,
-        eta: float = 0.1,
+        ridge: float = 0.1,
         backbone: Literal["trained", "random"] = "trained",
         width: int = 1000,
         epochs: int = 30,
@@ -55,12 +63,12 @@ class Analytic(Method):
         super().__init__(task)
         if backbone not in ("trained", "random"):
             raise TytoError(f"backbone must be 'trained' or 'random', got {backbone!r}")
-        self.n_features, self.eta = n_features, eta
+        self.n_features, self.ridge = n_features, ridge
         self.backbone, self.width, self.epochs, self.schedule = backbone, width, epochs, schedule
         self._seed = task.seed
         self._network: Mlp | None = None  # until the first frames come
         self._expansion: RandomReLU | None = None  # until it is needed
-        self._head = self._new_head(n_features, eta)
+        self._head = self._new_head(n_features, ridge)
         self._n_phases = 0
 
     def learn(self, phase: Phase) -> None:
@@ -94,7 +102,7 @@ class Analytic(Method):
 
     def memory(self) -> Memory:
         """The frozen backbone, the seed of the expansion, the sums and the number of phases."""
-        kept = listed(self._head, "")
+        kept = self._head.memory()
         kept |= {"n_phases": np.array(self._n_phases, np.int64), "seed": np.array(self._seed, np.int64)}
         if self._network is not None:  # float32 before it was frozen: nothing is lost
             arrays = self._network.arrays().items()
@@ -108,7 +116,7 @@ class Analytic(Method):
         vars(self).update(vars(draft))
 
     def _restore(self, memory: Memory) -> None:
-        self._head = restored(self._head, memory)
+        self._head = self._head.restored(memory)
         self._n_phases, self._seed = int(memory["n_phases"]), int(memory["seed"])
         self._network = self._expansion = None
         arrays = {k.removeprefix(BACKBONE): v for k, v in memory.items() if k.startswith(BACKBONE)}

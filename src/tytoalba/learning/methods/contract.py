@@ -1,11 +1,4 @@
-"""The contract of `Method` as checks that run: for ours in the tests, for yours wherever you like.
-
->>> from tytoalba.learning.tyto import Tyto
->>> check_method(lambda task: Tyto(task, n_features=20))
-
-A factory makes a fresh method for a task; give it quick settings, each check learns a few times. A method
-that breaks the contract raises `ContractError`, which says how.
-"""
+"""The contract of `Method` as checks that run: for ours in the tests, for yours wherever you like."""
 
 from __future__ import annotations
 
@@ -30,7 +23,25 @@ class ContractError(AssertionError):
 
 
 def check_method(factory: Factory, task: Task | None = None) -> None:
-    """Run every check on the methods that a factory makes; `task` is a small one of our own if not given."""
+    """Run the contract of `Method` on the methods that a factory makes.
+
+    Parameters
+    ----------
+    factory : callable
+        Makes a fresh method for a task. Give it quick settings: each check learns a few times.
+    task : Task, optional
+        A small one with 30 inputs if not given.
+
+    Raises
+    ------
+    ContractError
+        If the method breaks the contract; the message says how.
+
+    Examples
+    --------
+    >>> from tytoalba.learning.tyto import Tyto
+    >>> check_method(lambda task: Tyto(task, n_features=20))
+    """
     for check in CHECKS:
         check(factory, task or toy_task())
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Literal
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
-from tytoalba.learning.heads import listed, restored
 from tytoalba.learning.method import Memory, Task
 from tytoalba.learning.methods.acil import Acil
-from tytoalba.learning.methods.analytic import Tensor
+from tytoalba.learning.methods.analytic import AnalyticOptions, Tensor
 from tytoalba.signal.angles import Float
-
-if TYPE_CHECKING:
-    from tytoalba.learning.training import Schedule
 
 
 class DsAl(Acil):
@@ -26,7 +22,7 @@ class DsAl(Acil):
     paper, 1 in the authors' program; it is used only when scoring. After the main stream has learned a phase,
     its residual on that phase's frames is the target of the other, with the columns of older phases set to
     zero ("previous label cleansing"). The residual is that of its day: the result depends on the order of
-    the phases, unlike that of the main stream. gamma, gamma_compensation: the ridges, both 0.1 as published.
+    the phases, unlike that of the main stream. ridge, ridge_compensation: both 0.1 as published.
     """
 
     def __init__(
@@ -34,35 +30,23 @@ class DsAl(Acil):
         task: Task,
         *,
         n_features: int = 8192,
-        gamma: float = 0.1,
-        gamma_compensation: float = 0.1,
+        ridge_compensation: float = 0.1,
         weight: float = 1.0,
-        backbone: Literal["trained", "random"] = "trained",
-        width: int = 1000,
-        epochs: int = 30,
-        schedule: Schedule = "constant",
+        **options: Unpack[AnalyticOptions],
     ) -> None:
-        super().__init__(
-            task,
-            n_features=n_features,
-            gamma=gamma,
-            backbone=backbone,
-            width=width,
-            epochs=epochs,
-            schedule=schedule,
-        )
+        super().__init__(task, n_features=n_features, **options)
         if not 0 <= weight <= 2:
             raise TytoError(f"the weight of the compensation stream must be in [0, 2], got {weight}")
         self.weight = weight
-        self._compensation = self._new_head(n_features, gamma_compensation)
+        self._compensation = self._new_head(n_features, ridge_compensation)
 
     def memory(self) -> Memory:
         """Also the sums of the compensation stream."""
-        return super().memory() | listed(self._compensation, "compensation.")
+        return super().memory() | self._compensation.memory("compensation.")
 
     def _restore(self, memory: Memory) -> None:
         super()._restore(memory)
-        self._compensation = restored(self._compensation, memory, "compensation.")
+        self._compensation = self._compensation.restored(memory, "compensation.")
 
     def _learn(self, X: NDArray[np.float32], azimuth: Float, directions: NDArray[np.intp]) -> None:
         super()._learn(X, azimuth, directions)

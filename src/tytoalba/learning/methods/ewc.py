@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from tytoalba.learning.method import Memory, Task
-from tytoalba.learning.methods.finetune import FineTune, Lesson, part
+from tytoalba.learning.methods.finetune import FineTune, TrainingSet, part
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.training import Options, on_device
+from tytoalba.learning.training import GradientOptions, on_device
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,16 +32,16 @@ BATCH = 64  # frames a draw of the estimate: smaller is less noisy and slower
 class Ewc(FineTune):
     """Fine-tune with a quadratic penalty. strength: of the penalty."""
 
-    def __init__(self, task: Task, *, strength: float = 10.0, **options: Unpack[Options]) -> None:
+    def __init__(self, task: Task, *, strength: float = 10.0, **options: Unpack[GradientOptions]) -> None:
         super().__init__(task, **options)
         if strength < 0:
             raise ValueError(f"strength must be 0 or more, got {strength}")
         self.strength = strength
         self.importance_: Memory = {}
 
-    def lesson(self, network: Mlp, phase: Phase) -> Lesson:
+    def training_set(self, network: Mlp, phase: Phase) -> TrainingSet:
         """Fine-tune's, and the penalty."""
-        plain = super().lesson(network, phase)
+        plain = super().training_set(network, phase)
         if self.network_ is None or not self.importance_:
             return plain
         from torch.nn.utils import parameters_to_vector as flat
@@ -54,7 +54,7 @@ class Ewc(FineTune):
             moved = (importance * (flat(network.parameters()) - anchor).square()).sum()
             return plain.loss(network, rows) + self.strength / self.task.n_directions * moved
 
-        return Lesson(loss, plain.n_frames)
+        return TrainingSet(loss, plain.n_frames)
 
     def keep(self, network: Mlp, phase: Phase) -> None:
         """Add the importances of this phase."""

@@ -1,24 +1,23 @@
 """Fine-tune, the lower bound: goes on with the weights it has, on the new phase alone, and forgets.
 
 `Gradient` is the frame that all gradient methods stand in. A method changes one of four things: the network
-it starts from (`start`), what it learns (`lesson`), what it keeps afterwards (`keep`), and how it scores. The
-loss is the paper's: squared, all 360 sigmoid outputs against the Gaussian label, so the columns of old
-directions learn zero. Seeds depend on the task and the phase alone: on the first phase, methods that do the
-same get the same network.
+it starts from (`start`), what it learns (`training_set`), what it keeps afterwards (`keep`), and how it
+scores. The loss is the paper's: squared, all 360 sigmoid outputs against the Gaussian label, so the columns
+of old directions learn zero. Seeds depend on the task and the phase alone: on the first phase, methods that
+do the same get the same network.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
-from tytoalba.learning.checks import checked_features, checked_phase
-from tytoalba.learning.method import Memory, Method, Task
+from tytoalba.learning.method import Memory, Method, Task, checked_features, checked_phase
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.training import Recipe, Schedule, labels, on_device, squared_loss, train
 from tytoalba.signal.angles import Float
@@ -34,7 +33,7 @@ Net = TypeVar("Net", bound="Network")
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingSet:
     """What the loop runs over: rows 0..n_frames each epoch, and replayed rows beside each batch."""
 
     loss: Loss
@@ -71,15 +70,15 @@ class Gradient(Method, Generic[Net]):
         """Learn one more phase; an interruption leaves the method as it was."""
         phase = Phase(*checked_phase(self.task, phase))
         network = self.start()
-        lesson = self.lesson(network, phase)
+        frames = self.training_set(network, phase)
         train(
             network,
-            lesson.loss,
-            lesson.n_frames,
+            frames.loss,
+            frames.n_frames,
             self.recipe,
             seed=self.phase_seed,
-            n_replay=lesson.n_replay,
-            replay_batch=lesson.replay_batch,
+            n_replay=frames.n_replay,
+            replay_batch=frames.replay_batch,
         )
         self.keep(network, phase)
         self.network_ = network
@@ -94,10 +93,10 @@ class Gradient(Method, Generic[Net]):
         """The network that goes into this phase: a new one."""
         return self.fresh()
 
-    def lesson(self, network: Net, phase: Phase) -> Lesson:  # noqa: ARG002
+    def training_set(self, network: Net, phase: Phase) -> TrainingSet:  # noqa: ARG002
         """What to learn from a phase."""
         X, Y = self.frames(phase.X, phase.azimuth)
-        return Lesson(squared_loss(X, Y), len(X))
+        return TrainingSet(squared_loss(X, Y), len(X))
 
     def keep(self, network: Net, phase: Phase) -> None:
         """Keep more than the network, once it has learned the phase."""
@@ -179,6 +178,16 @@ class FineTune(Gradient["Mlp"]):
     def start(self) -> Mlp:
         """The network that goes into this phase: a copy, so that the old one can teach."""
         return self.fresh() if self.network_ is None else self.network_.copy()
+
+
+class MlpGcc(FineTune):
+    """A reference without phases: each call of `learn` starts from new weights and shall bring everything."""
+
+    sees_everything: ClassVar[bool] = True
+
+    def start(self) -> Mlp:
+        """New initial weights."""
+        return self.fresh()
 
 
 def part(memory: Memory, prefix: str) -> Memory:

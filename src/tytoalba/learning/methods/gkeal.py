@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.learning.method import Memory, Task
 from tytoalba.learning.methods.acil import Acil
-from tytoalba.learning.methods.analytic import Tensor
+from tytoalba.learning.methods.analytic import AnalyticOptions, Tensor
 from tytoalba.signal.angles import Float
-
-if TYPE_CHECKING:
-    from tytoalba.learning.training import Schedule
 
 
 class Gkeal(Acil):
@@ -34,22 +31,10 @@ class Gkeal(Acil):
         task: Task,
         *,
         n_centres: int = 3600,
-        gamma: float = 0.1,
         bandwidth: float = 1.0,
-        backbone: Literal["trained", "random"] = "trained",
-        width: int = 1000,
-        epochs: int = 30,
-        schedule: Schedule = "constant",
+        **options: Unpack[AnalyticOptions],
     ) -> None:
-        super().__init__(
-            task,
-            n_features=n_centres,
-            gamma=gamma,
-            backbone=backbone,
-            width=width,
-            epochs=epochs,
-            schedule=schedule,
-        )
+        super().__init__(task, n_features=n_centres, **options)
         self.budget, self.bandwidth = n_centres, bandwidth
         self._centres: Tensor = None  # (n_centres, width) once phase 0 has come
         self._kernel_width = 0.0
@@ -67,7 +52,7 @@ class Gkeal(Acil):
         if centres is not None:
             self._centres, n_centres = torch.tensor(centres, device=self.task.device), len(centres)
         self._kernel_width = float(memory["kernel_width"])
-        self._head = self._new_head(n_centres, self.eta)
+        self._head = self._new_head(n_centres, self.ridge)
         super()._restore(memory)
 
     def _begin(self, X: NDArray[np.float32], azimuth: Float) -> None:
@@ -79,7 +64,7 @@ class Gkeal(Acil):
         self._centres = torch.cat([Z for _, Z in self._backbone_features(X[chosen])])
         typical = float(torch.pdist(self._centres[:1000]).median()) if len(chosen) > 1 else 0.0
         self._kernel_width = self.bandwidth * (typical or 1.0)  # one centre, or all alike
-        self._head = self._new_head(len(chosen), self.eta)
+        self._head = self._new_head(len(chosen), self.ridge)
 
     def _expand(self, Z: Tensor) -> Tensor:
         """H (n, n_centres), the kernel to each centre."""

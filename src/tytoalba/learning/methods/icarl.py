@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.learning.methods.finetune import Lesson
+from tytoalba.learning.methods.finetune import TrainingSet
 from tytoalba.learning.methods.lwf import distilled
 from tytoalba.learning.methods.replay import Rehearsal, normalised
 from tytoalba.learning.phases import Phase
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 class ICarl(Rehearsal):
     """Exemplars, distillation and nearest mean."""
 
-    def lesson(self, network: Mlp, phase: Phase) -> Lesson:  # noqa: ARG002
+    def training_set(self, network: Mlp, phase: Phase) -> TrainingSet:  # noqa: ARG002
         """New frames and exemplars together; old columns from the previous network."""
         X, Y = self.frames(*self.with_exemplars(phase))
-        return Lesson(distilled(X, Y, self.network_, self.old_columns(phase)), len(X))
+        return TrainingSet(distilled(X, Y, self.network_, self.old_columns(phase)), len(X))
 
     def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Cosine with the mean of each direction's exemplars."""

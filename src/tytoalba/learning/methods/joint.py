@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
-from tytoalba.learning.checks import checked_array, checked_features, checked_phase
 from tytoalba.learning.inputs import views_of
-from tytoalba.learning.method import Memory, Task
-from tytoalba.learning.methods.finetune import Gradient, Lesson
+from tytoalba.learning.method import Memory, Task, checked_array, checked_features, checked_phase
+from tytoalba.learning.methods.finetune import Gradient, TrainingSet
 from tytoalba.learning.methods.replay import stack_azimuths
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import steering_matrices
-from tytoalba.learning.training import Options, on_device, sides_of, squared_loss
+from tytoalba.learning.training import GradientOptions, on_device, sides_of, squared_loss
 from tytoalba.signal.angles import N_DIRECTIONS, Float
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class Joint(Gradient["Network"]):
         network: Kind = "mlp",
         blocks: int = 4,
         sigma: float | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[GradientOptions],
     ) -> None:
         if sigma is not None and not 0 < sigma < np.inf:
             raise TytoError(f"sigma must be positive degrees, got {sigma}")
@@ -89,11 +88,11 @@ class Joint(Gradient["Network"]):
             return super().inputs(X)
         return on_device(checked_features(self.task, X), self.task.device)
 
-    def lesson(self, network: Network, phase: Phase) -> Lesson:  # noqa: ARG002
+    def training_set(self, network: Network, phase: Phase) -> TrainingSet:  # noqa: ARG002
         """All frames, seen from every side."""
         X, Y = self.frames(phase.X, phase.azimuth)
         sides = sides_of(self.views, self.task.n_inputs, self.task.device)
-        return Lesson(squared_loss(X, Y, sides=sides), len(X))
+        return TrainingSet(squared_loss(X, Y, sides=sides), len(X))
 
     def posterior(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Sigmoid outputs, averaged over the sides."""

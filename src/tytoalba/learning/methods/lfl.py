@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from tytoalba.learning.method import Task
-from tytoalba.learning.methods.finetune import FineTune, Lesson
+from tytoalba.learning.methods.finetune import FineTune, TrainingSet
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.training import Options
+from tytoalba.learning.training import GradientOptions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 class LfL(FineTune):
     """Fine-tune that holds features and old columns. strength: weight of the features' distance."""
 
-    def __init__(self, task: Task, *, strength: float = 0.01, **options: Unpack[Options]) -> None:
+    def __init__(self, task: Task, *, strength: float = 0.01, **options: Unpack[GradientOptions]) -> None:
         super().__init__(task, **options)
         if strength < 0:
             raise ValueError(f"strength must be 0 or more, got {strength}")
         self.strength = strength
 
-    def lesson(self, network: Mlp, phase: Phase) -> Lesson:
+    def training_set(self, network: Mlp, phase: Phase) -> TrainingSet:
         """Fine-tune's loss with old columns held, plus the distance of features."""
         import torch
 
         from tytoalba.learning.network import Mlp
 
         if self.network_ is None:
-            return super().lesson(network, phase)
+            return super().training_set(network, phase)
         X, Y = self.frames(phase.X, phase.azimuth)
         Z_old = self.network_.predict(X, "features")
         old = torch.tensor(self.old_columns(phase), device=X.device)
@@ -55,7 +55,7 @@ class LfL(FineTune):
             moved = (Z - Z_old[rows]).square().mean()
             return (scores - Y[rows]).square().mean() + self.strength * moved
 
-        return Lesson(loss, len(X))
+        return TrainingSet(loss, len(X))
 
     def keep(self, network: Mlp, phase: Phase) -> None:
         """Put the held columns back: weight decay has pulled at them."""

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.learning.method import Task
-from tytoalba.learning.methods.finetune import FineTune, Lesson
+from tytoalba.learning.methods.finetune import FineTune, TrainingSet
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.training import Options, on_device, squared_loss
+from tytoalba.learning.training import GradientOptions, on_device, squared_loss
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,17 +32,17 @@ class LwF(FineTune):
     distillation: weight of the old columns.
     """
 
-    def __init__(self, task: Task, *, distillation: float = 1.0, **options: Unpack[Options]) -> None:
+    def __init__(self, task: Task, *, distillation: float = 1.0, **options: Unpack[GradientOptions]) -> None:
         super().__init__(task, **options)
         if distillation < 0:
             raise ValueError(f"distillation must be 0 or more, got {distillation}")
         self.distillation = distillation
 
-    def lesson(self, network: Mlp, phase: Phase) -> Lesson:  # noqa: ARG002
+    def training_set(self, network: Mlp, phase: Phase) -> TrainingSet:  # noqa: ARG002
         """New frames; old columns from the previous network."""
         X, Y = self.frames(phase.X, phase.azimuth)
         loss = distilled(X, Y, self.network_, self.old_columns(phase), self.distillation)
-        return Lesson(loss, len(X))
+        return TrainingSet(loss, len(X))
 
 
 def distilled(X: Tensor, Y: Tensor, teacher: Mlp | None, old: NDArray[np.bool_], weight: float = 1.0) -> Loss:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tytoalba.learning.method import Memory, Task
 from tytoalba.learning.methods.finetune import FineTune
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.training import Options
+from tytoalba.learning.training import GradientOptions
 from tytoalba.signal.angles import Float, to_class
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Rehearsal(FineTune):
 
     keeps: ClassVar[Literal["nothing", "exemplars", "everything"]] = "exemplars"
 
-    def __init__(self, task: Task, *, budget: int = 3600, **options: Unpack[Options]) -> None:
+    def __init__(self, task: Task, *, budget: int = 3600, **options: Unpack[GradientOptions]) -> None:
         super().__init__(task, **options)
         if budget < 0:
             raise ValueError(f"budget must be 0 or more frames, got {budget}")

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.learning.method import Task
-from tytoalba.learning.methods.finetune import Lesson
+from tytoalba.learning.methods.finetune import TrainingSet
 from tytoalba.learning.methods.replay import Rehearsal
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.training import Options, squared_loss
+from tytoalba.learning.training import GradientOptions, squared_loss
 
 if TYPE_CHECKING:
     from tytoalba.learning.network import Mlp
@@ -34,7 +34,7 @@ class Rmm(Rehearsal):
         budget: int = 3600,
         new_share: float | None = None,
         replay_batch: int | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[GradientOptions],
     ) -> None:
         super().__init__(task, budget=budget, **options)
         if new_share is not None and not 0 <= new_share <= 1:
@@ -42,10 +42,10 @@ class Rmm(Rehearsal):
         self.new_share = new_share
         self.replay_batch = self.recipe.batch if replay_batch is None else replay_batch
 
-    def lesson(self, network: Mlp, phase: Phase) -> Lesson:  # noqa: ARG002
+    def training_set(self, network: Mlp, phase: Phase) -> TrainingSet:  # noqa: ARG002
         """New frames, exemplars beside them, labels for all."""
         X, Y = self.frames(*self.with_exemplars(phase))
-        return Lesson(squared_loss(X, Y), len(phase), len(self.exemplars_), self.replay_batch)
+        return TrainingSet(squared_loss(X, Y), len(phase), len(self.exemplars_), self.replay_batch)
 
     def quota(self, phase: Phase) -> NDArray[np.intp]:
         """The newest phase's share, and the rest for all directions before it."""

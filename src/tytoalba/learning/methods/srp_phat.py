@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
-from tytoalba.learning.checks import checked_array, checked_features, checked_phase
-from tytoalba.learning.method import Memory, Method, Task
+from tytoalba.learning.method import Memory, Method, Task, checked_array, checked_features, checked_phase
 from tytoalba.learning.phases import Phase
 from tytoalba.signal.srp import lag_matrix
 

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.learning.method import Memory, Task
-from tytoalba.learning.methods.finetune import Lesson
+from tytoalba.learning.methods.finetune import TrainingSet
 from tytoalba.learning.methods.replay import Rehearsal, direction_of
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.training import Options
+from tytoalba.learning.training import GradientOptions
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +43,7 @@ class SsIl(Rehearsal):
         temperature: float = 2.0,
         distillation: float = 1.0,
         replay_batch: int | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[GradientOptions],
     ) -> None:
         super().__init__(task, budget=budget, **options)
         if temperature <= 0 or distillation < 0:
@@ -55,7 +55,7 @@ class SsIl(Rehearsal):
         self.replay_batch = max(1, self.recipe.batch // 4) if replay_batch is None else replay_batch
         self.phase_of_column_ = np.full(task.n_directions, -1, np.intp)
 
-    def lesson(self, network: Mlp, phase: Phase) -> Lesson:  # noqa: ARG002
+    def training_set(self, network: Mlp, phase: Phase) -> TrainingSet:  # noqa: ARG002
         """Cross-entropy within new or old columns, distillation within each earlier phase's."""
         import torch
 
@@ -78,7 +78,7 @@ class SsIl(Rehearsal):
                 value = value + self.distillation * T**2 * apart.sum() / len(rows)
             return value
 
-        return Lesson(loss, len(phase), len(self.exemplars_), self.replay_batch)
+        return TrainingSet(loss, len(phase), len(self.exemplars_), self.replay_batch)
 
     def _targets(self, Y: Tensor, phase: Phase) -> tuple[NDArray[np.intp], Tensor]:
         """Group of each column (0 old, 1 new, -1 to come); labels that sum to one within a frame's group."""

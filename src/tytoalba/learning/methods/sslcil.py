@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.learning.method import Task
-from tytoalba.learning.methods.analytic import Analytic
+from tytoalba.learning.methods.analytic import Analytic, AnalyticOptions
 from tytoalba.learning.phases import Phase
-
-if TYPE_CHECKING:
-    from tytoalba.learning.training import Schedule
 
 
 class SslCil(Analytic):
@@ -21,31 +18,13 @@ class SslCil(Analytic):
 
     G and Q are accumulated and solved on demand, which is the joint ridge solution at every phase; the paper
     writes the same as a recursion (`learning.recursive`). W_fe is uniform +-1/sqrt(width), as in the authors'
-    program, and eta is meant with that scale. The paper's block-diagonal labels are not used: they are not
-    the joint solution where a label spills over the edge of its sector (see `acil`). Nor is what only the
+    program, and the ridge is meant with that scale. The paper's block-diagonal labels are not used: they are
+    not the joint solution where a label spills over the edge of its sector (see `acil`). Nor is what only the
     authors' program does: the base solution times 0.9, the last partial batch dropped.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        *,
-        n_features: int = 20000,
-        eta: float = 0.1,
-        backbone: Literal["trained", "random"] = "trained",
-        width: int = 1000,
-        epochs: int = 30,
-        schedule: Schedule = "constant",
-    ) -> None:
-        super().__init__(
-            task,
-            n_features=n_features,
-            eta=eta,
-            backbone=backbone,
-            width=width,
-            epochs=epochs,
-            schedule=schedule,
-        )
+    def __init__(self, task: Task, *, n_features: int = 20000, **options: Unpack[AnalyticOptions]) -> None:
+        super().__init__(task, n_features=n_features, **options)
 
     def joint_solution(self, phases: Sequence[Phase]) -> NDArray[np.float64]:
         """W (n_features, n_directions) of all phases at once, with the same backbone and expansion.
@@ -56,7 +35,7 @@ class SslCil(Analytic):
 
         X, azimuth = (np.concatenate([getattr(p, name) for p in phases]) for name in ("X", "azimuth"))
         device = self.task.device
-        A = self.eta * torch.eye(self.n_features, dtype=torch.float64, device=device)
+        A = self.ridge * torch.eye(self.n_features, dtype=torch.float64, device=device)
         B = torch.zeros(self.n_features, self.task.n_directions, dtype=torch.float64, device=device)
         everywhere = np.arange(self.task.n_directions)
         for rows, Z in self._backbone_features(X):
@@ -76,5 +55,5 @@ class SslCil(Analytic):
 class SslCilRandom(SslCil):
     """SSL-CIL on a backbone that is never trained, as the authors' script runs when it is just started."""
 
-    def __init__(self, task: Task, *, n_features: int = 20000, eta: float = 0.1, width: int = 1000) -> None:
-        super().__init__(task, n_features=n_features, eta=eta, backbone="random", width=width)
+    def __init__(self, task: Task, *, n_features: int = 20000, ridge: float = 0.1, width: int = 1000) -> None:
+        super().__init__(task, n_features=n_features, ridge=ridge, backbone="random", width=width)

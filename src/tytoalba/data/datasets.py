@@ -1,0 +1,55 @@
+"""Data sets: one module each, opened by what lies in a folder.
+
+To add one: a module with a function from a folder to recordings, and a line in `DATASETS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tytoalba.data import folder as folder
+from tytoalba.data import sslr as sslr
+from tytoalba.data.recording import Recording
+from tytoalba.errors import DataError
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """How a data set is told, opened and cited; `recognise` says whether a folder holds it."""
+
+    recognise: Callable[[Path], bool]
+    open: Callable[[Path], list[Recording]]
+    citation: str
+    licence: str
+
+
+DATASETS: dict[str, DataSet] = {
+    "folder": DataSet(
+        lambda root: any((root / name).is_file() for name in ("array.toml", "array.toml.age")),
+        folder.open_folder,
+        "the owner of the recordings",
+        "the owner's",
+    ),
+    "sslr": DataSet(
+        lambda root: any((root / subset).is_dir() for subset in sslr.SUBSETS),
+        sslr.open_sslr,
+        sslr.CITATION,
+        sslr.LICENCE,
+    ),
+}
+
+
+def open_dataset(root: str | Path) -> list[Recording]:
+    """The recordings of a folder, whatever data set it holds; `DATASETS` lists those that are known."""
+    root = Path(root)
+    if not root.is_dir():
+        raise DataError(f"{root} is not a folder; tyto simulate makes a data set, docs/data.md lists others")
+    for dataset in DATASETS.values():
+        if dataset.recognise(root):
+            return dataset.open(root)
+    raise DataError(
+        f"{root} holds no data set that is known ({', '.join(DATASETS)}); expected the folders of SSLR "
+        f"({', '.join(sslr.SUBSETS)}) or an array.toml beside folders of sound"
+    )
