@@ -1,4 +1,4 @@
-"""Measures of the accuracy matrix by hand, and whether the bootstrap's intervals can be believed."""
+"""Measures of the accuracy matrix by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from tytoalba.bench import continual as continual
 from tytoalba.signal import metrics as metrics
@@ -117,101 +116,3 @@ def test_one_phase_forgets_nothing_that_could_be_measured() -> None:
     for measure in (continual.forgetting, continual.backward_transfer):
         with pytest.raises(ValueError, match="at least two"):
             measure([[0.5]])
-
-
-# ---- the bootstrap ----
-
-
-def recordings(rng: np.random.Generator, n: int = 30, n_frames: int = 8) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Errors around 10 degrees, alike within a recording, and the recording of each frame."""
-    own = rng.normal(10.0, 2.0, n)
-    return np.repeat(own, n_frames) + rng.normal(0, 0.5, n * n_frames), np.repeat(np.arange(n), n_frames)
-
-
-def test_the_mean_is_the_slow_way_made_fast() -> None:
-    values, groups = recordings(np.random.default_rng(2))
-    groups[:3] = groups[-1]  # recordings of different length, not in order
-    fast = continual.bootstrap(values, groups, rng=np.random.default_rng(7))
-    slow = continual.bootstrap(values, groups, lambda rows: rows.mean(), rng=np.random.default_rng(7))
-    assert (fast.value, fast.low, fast.high) == pytest.approx((slow.value, slow.low, slow.high))
-    assert fast.value == pytest.approx(values.mean())
-    assert fast.low < fast.value < fast.high
-
-
-def test_interval_of_three_recordings_by_hand() -> None:
-    # 1 in 27 draws takes the same recording three times: the ends of 95 % are the extreme recordings.
-    result = continual.bootstrap([1.0, 1.0, 5.0, 6.0], ["a", "a", "b", "c"], rng=np.random.default_rng(0))
-    assert result == continual.Interval(3.25, 1.0, 6.0)
-
-
-def test_alike_frames_promise_less_than_independent_ones() -> None:
-    values, groups = recordings(np.random.default_rng(4), n_frames=20)
-    whole = continual.bootstrap(values, groups, rng=np.random.default_rng(0))
-    single = continual.bootstrap(values, np.arange(len(values)), rng=np.random.default_rng(0))
-    assert whole.high - whole.low > 3 * (single.high - single.low)
-
-
-def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
-    rng = np.random.default_rng(6)
-    hits = 0
-    for _ in range(200):
-        result = continual.bootstrap(*recordings(rng), n_resamples=200, level=0.9, rng=rng)
-        hits += result.low <= 10.0 <= result.high
-    assert 0.83 <= hits / 200 <= 0.95
-
-
-def test_a_higher_level_is_wider() -> None:
-    values, groups = recordings(np.random.default_rng(8))
-    narrow = continual.bootstrap(values, groups, level=0.5, rng=np.random.default_rng(0))
-    wide = continual.bootstrap(values, groups, level=0.99, rng=np.random.default_rng(0))
-    assert wide.low < narrow.low < narrow.high < wide.high
-
-
-def test_only_the_given_generator_decides() -> None:
-    values, groups = recordings(np.random.default_rng(8))
-    one = continual.bootstrap(values, groups, rng=np.random.default_rng(3))
-    order = np.random.default_rng(9).permutation(len(values))
-    again = continual.bootstrap(values[order], groups[order], rng=np.random.default_rng(3))
-    other = continual.bootstrap(values, groups, rng=np.random.default_rng(4))
-    assert (one.low, one.high) == pytest.approx((again.low, again.high))
-    assert (one.low, one.high) != (other.low, other.high)
-
-
-def test_sources_and_counts_come_as_columns() -> None:
-    rng = np.random.default_rng(5)
-    reference = rng.uniform(0, 360, (40, 2))
-    estimate = reference + rng.normal(0, 5, (40, 2))
-    groups = np.repeat(np.arange(8), 5)
-    errors = metrics.match(reference, estimate)
-    assert continual.bootstrap(errors, groups, rng=rng).value == pytest.approx(
-        metrics.mae(reference, estimate)
-    )
-
-    def f1(rows: NDArray[Any]) -> float:
-        found, n_reference, n_estimate = rows.sum(axis=0)
-        return float(2 * found / (n_reference + n_estimate))
-
-    result = continual.bootstrap(metrics.count(reference, estimate), groups, f1, n_resamples=100, rng=rng)
-    assert result.value == pytest.approx(metrics.detection(reference, estimate).f1)
-    assert 0 <= result.low <= result.value <= result.high <= 1
-    middle = continual.bootstrap(errors, groups, np.median, n_resamples=100, rng=rng)
-    assert middle.value == metrics.median_error(reference, estimate)
-
-
-def test_bad_bootstraps_are_refused() -> None:
-    rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match=r"values must be .* got shape \(0,\)"):
-        continual.bootstrap([], [], rng=rng)
-    with pytest.raises(ValueError, match=r"groups must be \(2,\)"):
-        continual.bootstrap([1.0, 2.0], ["a"], rng=rng)
-    with pytest.raises(ValueError, match="one recording"):
-        continual.bootstrap([1.0, 2.0], ["a", "a"], rng=rng)
-    with pytest.raises(ValueError, match="NaN or infinity"):
-        continual.bootstrap([1.0, NAN], ["a", "b"], rng=rng)
-    with pytest.raises(ValueError, match="n_resamples"):
-        continual.bootstrap([1.0, 2.0], ["a", "b"], n_resamples=0, rng=rng)
-    for level in (0.0, 1.0, 95.0, NAN):
-        with pytest.raises(ValueError, match=r"level must be a fraction .* such as 0.95"):
-            continual.bootstrap([1.0, 2.0], ["a", "b"], level=level, rng=rng)
-    with pytest.raises(ValueError, match="numpy Generator"):
-        continual.bootstrap([1.0, 2.0], ["a", "b"], rng=0)  # type: ignore[arg-type]

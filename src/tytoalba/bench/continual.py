@@ -1,4 +1,4 @@
-"""What is left after learning phase after phase, and how sure one can be of a number.
+"""What is left after learning phase after phase.
 
 The accuracy matrix A is (n_phases, n_phases): A[i, j] is the accuracy on phase j after learning phase
 i, in any unit, which the measures keep. Above the diagonal lies the future: it is never read. A column
@@ -7,10 +7,6 @@ as well; in forgetting and backward transfer an error has the opposite sign.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,51 +74,6 @@ def backward_transfer(matrix: ArrayLike) -> float:
     return float(np.mean(matrix[-1, old] - matrix.diagonal()[old]))
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A value and its confidence interval, all in the unit of the value."""
-
-    value: float
-    low: float
-    high: float
-
-
-def bootstrap(
-    values: ArrayLike,
-    groups: ArrayLike,
-    statistic: Callable[[Float], Any] = np.mean,
-    n_resamples: int = 1000,
-    level: float = 0.95,
-    *,
-    rng: np.random.Generator,
-) -> Interval:
-    """Percentile bootstrap interval that draws whole recordings, with replacement.
-
-    Frames of one recording resemble each other: drawing frames one by one would promise too much.
-    values: (n_frames,) or (n_frames, n_columns); groups: (n_frames,) the recording of each frame.
-    statistic: from the rows drawn to a number; the mean is fast, it needs only the sum of each recording.
-
-    >>> errors = [2.0, 2.0, 4.0, 4.0, 9.0, 9.0]
-    >>> bootstrap(errors, ["a", "a", "b", "b", "c", "c"], rng=np.random.default_rng(0))
-    Interval(value=5.0, low=2.0, high=9.0)
-    """
-    rows = np.asarray(values, dtype=np.float64)
-    names, recording = np.unique(np.asarray(groups), return_inverse=True)
-    _check_bootstrap(rows, np.shape(groups), len(names), n_resamples, level)
-    if not isinstance(rng, np.random.Generator):
-        raise ValueError(f"rng must be a numpy Generator such as np.random.default_rng(0), got {rng!r}")
-    draws = (rng.integers(len(names), size=len(names)) for _ in range(n_resamples))
-    sizes = np.bincount(recording)
-    if statistic is np.mean:
-        sums = np.bincount(recording, weights=rows.reshape(len(rows), -1).mean(axis=1))
-        resampled = [sums[drawn].sum() / sizes[drawn].sum() for drawn in draws]
-    else:
-        recordings = np.split(rows[np.argsort(recording, kind="stable")], np.cumsum(sizes)[:-1])
-        resampled = [statistic(np.concatenate([recordings[i] for i in drawn])) for drawn in draws]
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return Interval(float(statistic(rows)), low, high)
-
-
 def _matrix(matrix: ArrayLike) -> tuple[Float, NDArray[np.bool_]]:
     """The matrix with NaN above the diagonal, and which phases have test frames."""
     matrix = np.array(matrix, dtype=np.float64)
@@ -166,22 +117,3 @@ def _weights(tested: NDArray[np.bool_], counts: ArrayLike | None) -> Float:
     if (weights[~tested] > 0).any():
         raise ValueError("a phase has frames in counts but only NaN in the accuracy matrix")
     return weights
-
-
-def _check_bootstrap(
-    rows: Float, groups_shape: tuple[int, ...], n_groups: int, n_resamples: int, level: float
-) -> None:
-    if rows.ndim not in (1, 2) or not rows.size:
-        raise ValueError(f"values must be (n_frames,) or (n_frames, n_columns), got shape {rows.shape}")
-    if groups_shape != (len(rows),):
-        raise ValueError(
-            f"groups must be ({len(rows)},), the recording of each frame, got shape {groups_shape}"
-        )
-    if n_groups < 2:
-        raise ValueError("all frames are of one recording, which cannot say how recordings differ")
-    if not np.isfinite(rows).all():
-        raise ValueError("values hold NaN or infinity; drop the frames that have no value")
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
-    if not 0 < level < 1:
-        raise ValueError(f"level must be a fraction in (0, 1) such as 0.95, got {level}")

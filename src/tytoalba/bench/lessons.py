@@ -28,7 +28,7 @@ from tytoalba.signal.angles import decode, distance
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import frames, spoken
 from tytoalba.signal.gcc import GccPhat
-from tytoalba.signal.metrics import TOLERANCE
+from tytoalba.signal.metrics import within
 
 X32 = NDArray[np.float32]
 SNR = (5.0, 25.0)
@@ -121,7 +121,7 @@ def _asked(learner: Tyto, home: _Home, array: MicArray) -> NDArray[np.float64]:
     """Accuracy in per cent at each direction of a home; what the array cannot tell apart is the same."""
     found = [array.fold(decode(learner.posterior(X))) for X in home.questions]
     off = [distance(f, azimuth) for f, azimuth in zip(found, array.fold(home.azimuth), strict=True)]
-    return np.array([100 * float((d <= TOLERANCE).mean()) for d in off])
+    return np.array([100 * float(within(d).mean()) for d in off])
 
 
 def _home(

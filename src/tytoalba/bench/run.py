@@ -28,7 +28,7 @@ from tytoalba.learning.method import Method, Task
 from tytoalba.learning.methods import METHODS
 from tytoalba.learning.phases import Phase, generalised, groups, phase_of, split
 from tytoalba.signal.angles import Float, decode, decode_two
-from tytoalba.signal.metrics import TOLERANCE, match
+from tytoalba.signal.metrics import match, within
 from tytoalba.storage.files import written_whole
 from tytoalba.storage.parallel import available_cores, parallel_map
 
@@ -224,12 +224,12 @@ class _Test:
             matrices = {"acc": [], "mae": []}  # type: dict[str, list[list[float | None]]]
             for errors in listed:
                 here = phase[: len(errors)]
-                matrices["acc"].append(_means((errors <= TOLERANCE).mean(axis=1), here, self.n_phases))
+                matrices["acc"].append(_means(within(errors).mean(axis=1), here, self.n_phases))
                 matrices["mae"].append(_means(errors.mean(axis=1), here, self.n_phases))
             row = {"decision": decision, "n_sources": n, "counts": counts.tolist(), **matrices}
             if with_sectors and len(listed[-1]) == len(true):
                 sector = (true // SECTOR).astype(np.intp).ravel() % (360 // SECTOR)
-                hits, flat = (listed[-1] <= TOLERANCE).ravel().astype(float), listed[-1].ravel()
+                hits, flat = within(listed[-1]).ravel().astype(float), listed[-1].ravel()
                 row["sectors"] = {
                     "acc": _means(hits, sector, 360 // SECTOR),
                     "mae": _means(flat, sector, 360 // SECTOR),

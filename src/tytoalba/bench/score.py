@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.bench.continual import Interval, bootstrap
 from tytoalba.data.recording import Recording
 from tytoalba.errors import DataError
 from tytoalba.learning.prior.calibration import expected_calibration_error
@@ -18,7 +17,15 @@ from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.locate import METHODS
 from tytoalba.signal.angles import Float, decode, decode_two
 from tytoalba.signal.gcc import SPEECH_BAND, Band
-from tytoalba.signal.metrics import TOLERANCE, accuracies, front_back_confusion, match
+from tytoalba.signal.metrics import (
+    Interval,
+    accuracies,
+    bootstrap,
+    front_back_confusion,
+    hits,
+    match,
+    within,
+)
 from tytoalba.storage.parallel import parallel_map
 
 Found = dict[int, tuple[Float, ...]]
@@ -41,7 +48,7 @@ class Outcome:
     @property
     def right(self) -> NDArray[np.bool_]:
         """Whether each estimate is."""
-        return _hits(match(self.estimate, self.reference))
+        return hits(self.estimate, self.reference)
 
 
 @dataclass(frozen=True)
@@ -110,7 +117,7 @@ def score(outcome: Outcome, seed: int = 0) -> Score:
     """The row of one outcome; intervals are 95 % by resampling whole recordings."""
     errors = match(outcome.reference, outcome.estimate)  # (F, n)
     rng = np.random.default_rng(seed)
-    hits = 100.0 * _hits(errors)
+    right = 100.0 * within(errors)
     at = accuracies(outcome.reference, outcome.estimate)
     confused = float("nan")
     if errors.shape[1] == 1:
@@ -119,7 +126,7 @@ def score(outcome: Outcome, seed: int = 0) -> Score:
         errors.shape[1],
         len(errors),
         _interval(errors.mean(axis=1), outcome.recording, rng),
-        _interval(hits.mean(axis=1), outcome.recording, rng),
+        _interval(right.mean(axis=1), outcome.recording, rng),
         float(np.median(errors)),
         {tolerance: 100.0 * share for tolerance, share in at.items()},
         100.0 * confused,
@@ -138,10 +145,6 @@ def decisions(outcomes: dict[int, Outcome]) -> tuple[Float, NDArray[np.bool_]]:
         raise DataError("nothing here says how sure it is; models do")
     sure, right = zip(*told, strict=True)
     return np.concatenate(sure), np.concatenate(right)
-
-
-def _hits(errors: Float) -> NDArray[np.bool_]:
-    return np.asarray(np.round(errors, 9) <= TOLERANCE)  # 8.3 and 3.3 are 5 apart, as in acc_at
 
 
 def _trust(outcome: Outcome) -> tuple[float, float]:

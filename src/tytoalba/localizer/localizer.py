@@ -1,15 +1,15 @@
-"""The one class: it tells where a sound comes from, is taught, forgets, merges and saves itself.
+"""`Localizer`: it tells where a sound comes from, is taught, forgets, merges and saves itself.
 
 >>> import numpy as np
 >>> from tytoalba import Localizer
->>> owl = Localizer.new("respeaker-usb-4", n_features=50, seed=0)
+>>> localizer = Localizer.new("respeaker-usb-4", n_features=50, seed=0)
 >>> noise = np.random.default_rng(0).standard_normal((4, 16000)) * 0.1  # a second, from everywhere
->>> found = owl.locate(noise)
->>> found[0].n_sources, 0 <= found[0].azimuth[0] < 360, 0 < found[0].confidence[0] < 1
+>>> found = localizer.locate(noise)
+>>> found[0].n_sources, 0 <= found[0].azimuth[0] < 360, 0 < found[0].probability[0] < 1
 (1, True, True)
->>> owl.teach(noise, 135.0).n_frames
+>>> localizer.teach(noise, 135.0).n_frames
 10
->>> owl.forget(noise, 135.0).n_frames, owl.n_frames
+>>> localizer.forget(noise, 135.0).n_frames, localizer.n_frames
 (10, 0)
 """
 

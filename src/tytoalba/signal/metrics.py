@@ -11,10 +11,10 @@ It is unknown, so that sources are missed and invented: `detection`, `locata`, `
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,6 +67,57 @@ def match(reference: ArrayLike, estimate: ArrayLike, rule: Rule = "best") -> Flo
     return distance(frames_by_sources(reference), aligned)
 
 
+def within(error: ArrayLike, tolerance: float = TOLERANCE) -> NDArray[np.bool_]:
+    """Whether errors are at most `tolerance`: the one meaning of "within 5 degrees" in this package.
+
+    Parameters
+    ----------
+    error : array, any shape
+        Degrees, 0 or more; NaN (no source) is never within.
+    tolerance : float
+        Degrees. A billionth more still counts, so that rounding does not decide.
+
+    Returns
+    -------
+    array of bool, same shape
+
+    Examples
+    --------
+    >>> within([4.9, 5.0, 5.1, float("nan")]).tolist()
+    [True, True, False, False]
+    >>> within(8.3 - 3.3).item()  # 5.000000000000001 in binary
+    True
+    """
+    inside: NDArray[np.bool_] = np.asarray(error, dtype=np.float64) <= tolerance + _ROUNDING
+    return inside
+
+
+def hits(
+    reference: ArrayLike, estimate: ArrayLike, tolerance: float = TOLERANCE, rule: Rule = "best"
+) -> NDArray[np.bool_]:
+    """Which sources were found within `tolerance` degrees, (n_frames, n_sources); see `match`.
+
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, with the same known number of sources.
+    tolerance : float
+        Degrees.
+    rule : {"best", "greedy"}
+        How estimates and references are paired.
+
+    Returns
+    -------
+    array of bool, (n_frames, n_sources)
+
+    Examples
+    --------
+    >>> hits([[0.0, 20.0]], [[21.0, 350.0]]).tolist()
+    [[False, True]]
+    """
+    return within(match(reference, estimate, rule), tolerance)
+
+
 def mae(reference: ArrayLike, estimate: ArrayLike, rule: Rule = "best") -> float:
     """Mean absolute error in degrees over all matched sources.
 
@@ -107,7 +158,7 @@ def accuracies(
     """
     limits = [_degrees("tolerance", tolerance) for tolerance in tolerances]
     errors = match(reference, estimate, rule)
-    return {limit: float(_within(errors, limit).mean()) for limit in limits}
+    return {limit: float(within(errors, limit).mean()) for limit in limits}
 
 
 def front_back_confusion(
@@ -137,9 +188,9 @@ def front_back_confusion(
     reference = frames_by_sources(reference)
     errors = distance(reference, aligned)
     off_axis = distance(2 * reference, 2 * axis) / 2  # to the nearer end of the line, in [0, 90]
-    clear = ~_within(off_axis, margin)
+    clear = ~within(off_axis, margin)
     nearer_to_image = distance(2 * axis - reference, aligned) < errors - _ROUNDING
-    confused = clear & nearer_to_image & ~_within(errors, tolerance)
+    confused = clear & nearer_to_image & ~within(errors, tolerance)
     return _ratio(confused.sum(), clear.sum())
 
 
@@ -245,7 +296,7 @@ def dcase(reference: ArrayLike, estimate: ArrayLike, tolerance: float = 20.0) ->
     return Dcase(
         error=float(error.mean()) if len(error) else 180.0,
         recall=_ratio(len(error), n_reference),
-        f_score=_ratio(2 * _within(error, tolerance).sum(), n_reference + n_estimate),
+        f_score=_ratio(2 * within(error, tolerance).sum(), n_reference + n_estimate),
     )
 
 
@@ -295,10 +346,55 @@ def gospa(reference: ArrayLike, estimate: ArrayLike, cutoff: float = 30.0, order
     )
 
 
+@dataclass(frozen=True)
+class Interval:
+    """A value and its confidence interval, all in the unit of the value."""
+
+    value: float
+    low: float
+    high: float
+
+
+def bootstrap(
+    values: ArrayLike,
+    groups: ArrayLike,
+    statistic: Callable[[Float], Any] = np.mean,
+    n_resamples: int = 1000,
+    level: float = 0.95,
+    *,
+    rng: np.random.Generator,
+) -> Interval:
+    """Percentile bootstrap interval that draws whole recordings, with replacement.
+
+    Frames of one recording resemble each other: drawing frames one by one would promise too much.
+    values: (n_frames,) or (n_frames, n_columns); groups: (n_frames,) the recording of each frame.
+    statistic: from the rows drawn to a number; the mean is fast, it needs only the sum of each recording.
+
+    >>> errors = [2.0, 2.0, 4.0, 4.0, 9.0, 9.0]
+    >>> bootstrap(errors, ["a", "a", "b", "b", "c", "c"], rng=np.random.default_rng(0))
+    Interval(value=5.0, low=2.0, high=9.0)
+    """
+    rows = np.asarray(values, dtype=np.float64)
+    names, recording = np.unique(np.asarray(groups), return_inverse=True)
+    _check_bootstrap(rows, np.shape(groups), len(names), n_resamples, level)
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng must be a numpy Generator such as np.random.default_rng(0), got {rng!r}")
+    draws = (rng.integers(len(names), size=len(names)) for _ in range(n_resamples))
+    sizes = np.bincount(recording)
+    if statistic is np.mean:
+        sums = np.bincount(recording, weights=rows.reshape(len(rows), -1).mean(axis=1))
+        resampled = [sums[drawn].sum() / sizes[drawn].sum() for drawn in draws]
+    else:
+        recordings = np.split(rows[np.argsort(recording, kind="stable")], np.cumsum(sizes)[:-1])
+        resampled = [statistic(np.concatenate([recordings[i] for i in drawn])) for drawn in draws]
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    return Interval(float(statistic(rows)), low, high)
+
+
 def _pair(reference: Float, estimate: Float, gate: float = 180.0) -> tuple[Float, NDArray[np.bool_]]:
     """Errors of all pairs and which are taken, both (F, N, M): most pairs first, then least error."""
     errors = distance(reference[:, :, None], estimate[:, None, :])
-    allowed = _within(errors, gate)  # never where there is no source
+    allowed = within(errors, gate)  # never where there is no source
     weight = 180.0 * (1 + min(errors.shape[1:]))  # one more pair outweighs all errors together
     return errors, _assign(np.where(allowed, 1 - errors / weight, 0.0)) & allowed
 
@@ -374,11 +470,6 @@ def _degrees(name: str, value: float, most: float = 180.0) -> float:
     return float(value)
 
 
-def _within(errors: Float, tolerance: float) -> NDArray[np.bool_]:
-    within: NDArray[np.bool_] = errors <= tolerance + _ROUNDING
-    return within
-
-
 def _n_sources(directions: Float) -> NDArray[np.intp]:
     present: NDArray[np.intp] = np.isfinite(directions).sum(axis=1)
     return present
@@ -386,3 +477,22 @@ def _n_sources(directions: Float) -> NDArray[np.intp]:
 
 def _ratio(part: float, whole: float) -> float:
     return float(part) / float(whole) if whole else math.nan
+
+
+def _check_bootstrap(
+    rows: Float, groups_shape: tuple[int, ...], n_groups: int, n_resamples: int, level: float
+) -> None:
+    if rows.ndim not in (1, 2) or not rows.size:
+        raise ValueError(f"values must be (n_frames,) or (n_frames, n_columns), got shape {rows.shape}")
+    if groups_shape != (len(rows),):
+        raise ValueError(
+            f"groups must be ({len(rows)},), the recording of each frame, got shape {groups_shape}"
+        )
+    if n_groups < 2:
+        raise ValueError("all frames are of one recording, which cannot say how recordings differ")
+    if not np.isfinite(rows).all():
+        raise ValueError("values hold NaN or infinity; drop the frames that have no value")
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must be a fraction in (0, 1) such as 0.95, got {level}")

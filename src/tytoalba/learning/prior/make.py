@@ -22,7 +22,7 @@ from tytoalba.learning.training import Recipe
 from tytoalba.signal.angles import N_DIRECTIONS, Float, decode, decode_two, distance
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.gcc import GccPhat
-from tytoalba.signal.metrics import TOLERANCE, match
+from tytoalba.signal.metrics import hits, match, within
 from tytoalba.signal.symmetry import symmetries
 
 if TYPE_CHECKING:
@@ -221,8 +221,8 @@ def _best_blend(learned: Float, fallback: Float, true: Float) -> Blend:
         other = fitted(~half)
         for k, margin in enumerate(MARGINS):
             found[k, half] = replace(other, margin=margin)(learned[half], fallback[half], n).azimuth
-    hits = np.array([_hits(one, true) for one in found])
-    margin = MARGINS[np.flatnonzero(hits >= hits.max() - LITTLE)[-1]]
+    shares = np.array([_hits(one, true) for one in found])
+    margin = MARGINS[np.flatnonzero(shares >= shares.max() - LITTLE)[-1]]
     return replace(fitted(np.ones(len(true), np.bool_)), margin=margin)
 
 
@@ -243,7 +243,7 @@ def judge(prior: Prior, frames: FeatureSet, device: str = "cpu") -> list[Judgeme
         ]
         for who, azimuth, probability in answers:
             errors = match(azimuth, true)
-            right = errors <= TOLERANCE
+            right = within(errors)
             off = 0.0
             if probability is not None:
                 off = expected_calibration_error(probability.ravel(), right.ravel())
@@ -336,14 +336,14 @@ def _found(maps: Float, n: int) -> Float:
 
 def _calibration(maps: Float, true: Float) -> Calibration:
     found = _found(maps, true.shape[1])
-    return Calibration.fit(evidence(maps, found).ravel(), (match(found, true) <= TOLERANCE).ravel())
+    return Calibration.fit(evidence(maps, found).ravel(), hits(found, true).ravel())
 
 
 def _counting(maps: Float, true: Float) -> list[Calibration]:
     """How far the highest peak, and the next, can be trusted to be a source, however many there are."""
     found = candidates(maps, 2)
     apart = distance(found[:, :, None], true[:, None])  # (n_frames, peaks, sources)
-    near = np.nan_to_num(apart, nan=np.inf) <= TOLERANCE
+    near = within(apart)
     near[:, 1] &= ~near[:, 0]  # a source is found once
     strength = evidence(maps, found)
     there = np.isfinite(found)
@@ -351,7 +351,7 @@ def _counting(maps: Float, true: Float) -> list[Calibration]:
 
 
 def _hits(found: Float, true: Float) -> float:
-    return float((match(found, true) <= TOLERANCE).mean())
+    return float(hits(found, true).mean())
 
 
 def _two_columns(azimuth: Float) -> Float:
