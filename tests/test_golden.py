@@ -41,7 +41,7 @@ from tytoalba.errors import TytoError
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.localizer import store
 from tytoalba.localizer.store import open_store
-from tytoalba.storage.signatures import read_manifest, verify_file
+from tytoalba.storage.signatures import read_manifest, verify_bytes
 
 pytest.importorskip("pyrage")
 pytest.importorskip("cryptography")
@@ -117,8 +117,9 @@ def test_the_model_opens_and_its_signature_holds(golden: Path) -> None:
     model = store.read(path)
     assert model.to_bytes() == path.read_bytes()
     assert (model.can_learn, model.n_frames) == (False, 9)
-    signer = read_manifest((golden / "model.tyto.sig").read_bytes()).signer
-    manifest = verify_file(path, "model", trusted=[signer])
+    signature = (golden / "model.tyto.sig").read_bytes()
+    signer = read_manifest(signature).signer
+    manifest = verify_bytes(path.read_bytes(), signature, path.name, "model", trusted=[signer])
     assert (manifest.sequence, manifest.time, manifest.size) == (NOW, NOW, path.stat().st_size)
     assert manifest.about == {"frames": 9, "released against": "few frames"}
     assert signer == store.read(golden / "plain.tyto").owner

@@ -63,10 +63,6 @@ class UntrustedSignerError(SignatureError):
     """A signature that holds, by somebody who is not trusted."""
 
 
-class MissingSignatureError(SignatureError):
-    """A file without a signature beside it."""
-
-
 class PriorError(TytoError):
     """A file that holds no usable prior, or a prior of another array."""
 
@@ -84,6 +80,10 @@ class MissingExtraError(TytoError, ImportError):
 
     def __init__(self, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} need the extra '{extra}': pip install 'tytoalba[{extra}]'")
+        self.purpose, self.extra = purpose, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        return type(self), (self.purpose, self.extra)  # so that it gets out of a process pool
 
 
 class TytoWarning(UserWarning):

@@ -372,7 +372,7 @@ def test_a_model_of_what_was_never_taught_is_released(tyto: Tyto) -> None:
             "k.tyto is there already and stays as it is; choose another name",
         ),
         ("new n.tyto --array violin", "violin"),
-        ("new n.tyto --array mine.toml", "has no prior to start from; `tyto prior mine` makes one"),
+        ("new n.tyto --array mine.toml", "is for 16000 Hz, and the array says 44100 Hz"),
         ("new n.tyto --array pepper --features 0", "n_features must be from 1"),
         ("new n.tyto --like k.tyto --seed 3", "takes array, options and seed from the other"),
         ("new n.tyto --like k.tyto --array pepper", "takes array, options and seed from the other"),

@@ -49,8 +49,7 @@ from tytoalba.signal.music import Music
 from tytoalba.signal.srp import SrpPhat
 from tytoalba.storage.keys import read_identities
 from tytoalba.storage.ledger import Ledger, keyed_id
-from tytoalba.storage.signatures import sign_bytes
-from tytoalba.storage.signers import SigningKey
+from tytoalba.storage.signatures import SigningKey, sign_file
 from tytoalba.storage.soundfiles import read_audio, write_audio
 from tytoalba.storage.tensors import pack
 
@@ -297,7 +296,9 @@ def _ledger_line() -> str:
 def _signature() -> str:
     with TemporaryDirectory() as folder, at_home(Path(folder)) as home:
         key = SigningKey.load(home / SIGNING_KEY)
-        return sha256(sign_bytes(b"content", "name.tyto", key, "model", 4, {"frames": 3}))
+        path = home / "name.tyto"
+        path.write_bytes(b"content")
+        return sha256(sign_file(path, key, "model", 4, {"frames": 3}).read_bytes())
 
 
 def _model_bytes() -> str:

@@ -49,8 +49,7 @@ from tytoalba.storage.keys import (
 )
 from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path
 from tytoalba.storage.sealed import read_secret, seal_bytes, seal_file
-from tytoalba.storage.signatures import sign_file, signature_path
-from tytoalba.storage.signers import SigningKey, TrustStore, find_signing_key
+from tytoalba.storage.signatures import SigningKey, TrustStore, find_signing_key, sign_file, signature_path
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="forks, and limits of POSIX")
 

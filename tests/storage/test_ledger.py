@@ -27,9 +27,9 @@ from tytoalba.errors import (
     UntrustedSignerError,
 )
 from tytoalba.storage import ledger as ledger_module
+from tytoalba.storage.files import locked
 from tytoalba.storage.ledger import FORMAT, START, Entry, Ledger, keyed_id, ledger_path
-from tytoalba.storage.locks import locked
-from tytoalba.storage.signers import SigningKey, TrustStore
+from tytoalba.storage.signatures import SigningKey, TrustStore
 
 pytest.importorskip("cryptography")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and permission bits of POSIX")
@@ -449,7 +449,7 @@ import sys, time
 from tytoalba.storage.ledger import Ledger
 from tytoalba.errors import LedgerChangedError
 from tytoalba.errors import LockedError
-from tytoalba.storage.signers import SigningKey
+from tytoalba.storage.signatures import SigningKey
 path, key, n_steps = sys.argv[1], SigningKey.load(sys.argv[2]), int(sys.argv[3])
 print("ready", flush=True)
 done = 0

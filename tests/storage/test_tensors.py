@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from safetensors.numpy import save
 
 from tests.helpers.localizers import closed, opened, written
 from tytoalba.errors import FileError
-from tytoalba.storage import tensors as containers
-from tytoalba.storage.tensors import kind_of, pack, unpack
+from tytoalba.storage import tensors
+from tytoalba.storage.tensors import kind_of, pack, read_header, read_tensors, unpack, write_tensors
 
 HEADER: dict[str, Any] = {"name": "owl", "n": 3, "list": [1, 2.5, None], "deep": {"b": 1, "a": "ä\ud800"}}
 ARRAYS: dict[str, NDArray[Any]] = {
@@ -190,7 +191,43 @@ def test_safetensors_of_others_are_refused() -> None:
 
 
 def test_what_could_not_be_read_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(containers, "LARGEST_HEADER", 4096)
+    monkeypatch.setattr(tensors, "LARGEST_HEADER", 4096)
     assert read(pack("thing", 1, {"names": ["x" * 90] * 30}, {}))
     with pytest.raises(FileError, match="keep fewer lessons"):
         pack("thing", 1, {"names": ["x" * 90] * 60}, {})
+
+
+def test_tensors_that_do_not_fit_on_the_disk_leave_what_was_there(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")  # of POSIX: no file may become larger than we say
+    path = tmp_path / "kept.safetensors"
+    write_tensors(path, {"a": np.arange(4)}, {"n": 1})
+    before = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(OSError, match=r"kept.safetensors could not be written: "):
+            write_tensors(path, {"a": np.zeros(100_000)}, {"n": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_arrays_and_header_come_back(tmp_path: Path) -> None:
+    path, header = tmp_path / "file", {"format": "x", "steps": [1, 2.5]}
+    write_tensors(path, {"a": np.arange(4), "b": np.zeros((2, 0))}, header)
+    found, values = read_tensors(path)
+    assert found == read_header(path) == header
+    assert values["a"].tolist() == [0, 1, 2, 3]
+    assert values["b"].shape == (2, 0)
+    path.write_bytes(written("[1]"))
+    assert read_header(path) == read_tensors(path)[0] == {}
+
+
+@pytest.mark.parametrize("content", [b"", b"RIFF", b"\xff" * 100, written("{"), written("[" * 100_000)])
+def test_what_is_something_else_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    for read in (read_tensors, read_header):
+        with pytest.raises(FileError, match="file is damaged or something else"):
+            read(path)

@@ -6,7 +6,6 @@ published - methods and tables see the same thing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +27,7 @@ from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.gcc import Band, GccPhat
-from tytoalba.storage.files import write_tensors
+from tytoalba.storage.tensors import read_tensors, write_tensors
 
 FORMAT = "tytoalba-benchdata"
 CLEAN = "clean"
@@ -130,14 +129,10 @@ class BenchData:
     @classmethod
     def load(cls, path: str | Path) -> BenchData:
         """Read what `save` wrote."""
-        from safetensors import SafetensorError, safe_open
-
         try:
-            with safe_open(str(path), framework="numpy") as file:
-                recipe = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
-                if recipe.get("format") != FORMAT:
-                    raise DataError("it is something else")
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            recipe, tensors = read_tensors(path)
+            if recipe.get("format") != FORMAT:
+                raise DataError("it is something else")
             sets = {
                 name: Frames(X, tensors[f"{name}/azimuth"], tensors.get(f"{name}/place"))
                 for name, X in ((key.removesuffix("/X"), X) for key, X in tensors.items() if key[-2:] == "/X")
@@ -152,7 +147,7 @@ class BenchData:
             listed = recipe.get("tests", found)  # in their order, which the tensors have not kept
             tests = {(condition, part): sets[f"test/{condition}/{part}"] for condition, part in listed}
             return cls(recipe["name"], sets["train"], sets.get("valid"), tests, array, gcc)
-        except (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError) as error:
+        except (OSError, LookupError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"{path} is damaged or not the data of a benchmark: {error}") from error
 
 

@@ -24,7 +24,7 @@ def sign(
     """
     from tytoalba.localizer.store import sign as signed
     from tytoalba.storage.sealed import read_secret
-    from tytoalba.storage.signers import find_signing_key
+    from tytoalba.storage.signatures import find_signing_key
     from tytoalba.storage.tensors import kind_of
 
     kinds = {file: kind_of(read_secret(file)) for file in files}
@@ -51,7 +51,7 @@ def trust(
 
       tyto trust
     """
-    from tytoalba.storage.signers import TrustStore
+    from tytoalba.storage.signatures import TrustStore
 
     store = TrustStore()
     if remove:

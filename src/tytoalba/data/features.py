@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,10 +16,9 @@ from tytoalba.errors import DataError, SealError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.gcc import FULL_BAND, GccPhat
-from tytoalba.storage.files import read_tensors, write_tensors
+from tytoalba.storage.age import Key, Recipient
 from tytoalba.storage.parallel import parallel_map
-from tytoalba.storage.sealed import Recipient, is_sealed, read_secret, write_secret
-from tytoalba.storage.tensors import header_of
+from tytoalba.storage.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from tytoalba.data.simulation.noise import Noise
@@ -84,8 +82,6 @@ class FeatureSet:
 
     def save(self, path: str | Path, recipients: Sequence[Recipient] | None = None) -> None:
         """Write the set to a safetensors file, whole or not at all; sealed if there are recipients."""
-        from safetensors.numpy import save
-
         recipe = {
             "format": FORMAT,
             "version": VERSION,
@@ -99,25 +95,15 @@ class FeatureSet:
             "recording": np.ascontiguousarray(self.recording),
             "frame": np.ascontiguousarray(self.frame),
         }
-        if recipients is None:
-            write_tensors(path, tensors, recipe)
-        else:
-            write_secret(path, save(tensors, {"tytoalba": json.dumps(recipe)}), recipients)
+        write_tensors(path, tensors, recipe, recipients)
 
     @classmethod
-    def load(cls, path: str | Path) -> FeatureSet:
-        """Read a set that `save` wrote; a sealed one is opened in memory."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
+    def load(cls, path: str | Path, keys: Sequence[Key] | None = None) -> FeatureSet:
+        """Read a set that `save` wrote; a sealed one is opened in memory, with these keys."""
         if not Path(path).is_file():
             raise DataError(f"no such file: {path}")
         try:
-            if is_sealed(path):
-                data = read_secret(path)
-                recipe, tensors = json.loads(header_of(data)), load(data)
-            else:
-                recipe, tensors = read_tensors(path)
+            recipe, tensors = read_tensors(path, keys)
             if recipe.get("format") != FORMAT:
                 raise DataError(f"{path} holds no features; tyto simulate --features makes some")
             if (version := recipe.get("version")) != VERSION:
@@ -128,7 +114,7 @@ class FeatureSet:
             return cls(X, azimuth, recording, frame, tuple(recipe["names"]), array, gcc)
         except (DataError, SealError):
             raise
-        except (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError) as error:
+        except (OSError, LookupError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"{path} is damaged or not a feature file: {error}") from error
 
 

@@ -141,7 +141,7 @@ class Localizer:
 
         A state that `tyto new` made has a ledger, which must know of every change: see `open_store`.
         """
-        from tytoalba.storage.locks import locked
+        from tytoalba.storage.files import locked
         from tytoalba.storage.sealed import write_secret
 
         if self.owner:

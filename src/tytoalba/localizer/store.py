@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,22 +27,30 @@ from tytoalba.errors import (
     LedgerError,
     LockedError,
     MissingExtraError,
+    SignatureError,
     TytoError,
     UnfinishedStepError,
-    UntrustedSignerError,
     WrongKeyError,
 )
 from tytoalba.localizer.localizer import Change, Localizer
 from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.state import State
 from tytoalba.storage.age import Identity
-from tytoalba.storage.files import written_whole
+from tytoalba.storage.files import locked, read_bytes, written_whole
 from tytoalba.storage.keys import default_recipients, find_identities, recipients_path
 from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path
-from tytoalba.storage.locks import locked
 from tytoalba.storage.sealed import Recipient, is_sealed, open_bytes, seal_bytes, write_secret
-from tytoalba.storage.signatures import read_manifest, sign_file, signature_path, verify_bytes
-from tytoalba.storage.signers import SigningKey, TrustStore, find_signing_key, signing_key_path
+from tytoalba.storage.signatures import (
+    LARGEST,
+    SigningKey,
+    TrustStore,
+    find_signing_key,
+    read_manifest,
+    require_trusted,
+    sign_file,
+    signature_path,
+    verify_bytes,
+)
 from tytoalba.storage.tensors import kind_of
 
 SEALED_SUFFIX = ".age"
@@ -396,9 +404,9 @@ def _check(path: Path, localizer: Localizer, data: bytes) -> None:
 
 def _check_signature(path: Path, raw: bytes, kind: str) -> None:
     """Refuse what is not as it was signed, and what is older than what came by that name before."""
-    signature = signature_path(path).read_bytes()
+    signature = read_bytes(signature_path(path), LARGEST, error=SignatureError)
     signer = read_manifest(signature).signer
-    _require_trusted([signer], path)
+    require_trusted(signer, None, str(path))
     with _seen() as newest:
         name = f"{signer} {kind} {path.name}"
         manifest = verify_bytes(
@@ -424,19 +432,6 @@ def _seen() -> Iterator[dict[str, int]]:
             new.write_text(json.dumps(known), encoding="utf-8")
 
 
-def _require_trusted(signers: Iterable[str], path: str | Path) -> None:
-    """Refuse what others than the user, and those whom the user trusts, vouch for."""
-    known = TrustStore()
-    for signer in dict.fromkeys(signers):
-        if signer in known:
-            continue
-        if not os.path.lexists(signing_key_path()) or signer != find_signing_key(create=False).fingerprint:
-            raise UntrustedSignerError(
-                f"{path} is signed by {signer}, a key that you do not trust; ask its owner to read it to "
-                f"you, and if it is the same: `tyto trust {signer}`"
-            )
-
-
 def _ledger(path: str | Path, localizer: Localizer, key: SigningKey | None = None) -> Ledger:
     beside = _beside(path)
     if not os.path.lexists(beside):
@@ -448,7 +443,8 @@ def _ledger(path: str | Path, localizer: Localizer, key: SigningKey | None = Non
         )
     ledger = Ledger.open(beside, key)
     signers = [name for name in (localizer.owner, *(entry.signer for entry in ledger.entries)) if name]
-    _require_trusted(signers, path)
+    for signer in dict.fromkeys(signers):
+        require_trusted(signer, None, str(path))
     return Ledger.open(beside, key, trusted=signers)
 
 

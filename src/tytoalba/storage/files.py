@@ -1,17 +1,60 @@
-"""Files written whole or not at all."""
+"""Small files read within limits, files written whole or not at all, one writer at a time."""
 
 from __future__ import annotations
 
-import json
 import os
 import stat
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from numpy.typing import NDArray
+from tytoalba.errors import FileError, LockedError, TytoError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+PAUSE = 0.02  # seconds between two tries to lock
+
+
+def user_folder(kind: Literal["data", "config"] = "data") -> Path:
+    """The user's folder: XDG_DATA_HOME or XDG_CONFIG_HOME, or their usual places, and tytoalba in it."""
+    variable, usual = {"data": ("XDG_DATA_HOME", ".local/share"), "config": ("XDG_CONFIG_HOME", ".config")}[
+        kind
+    ]
+    return Path(os.environ.get(variable) or Path.home() / usual) / "tytoalba"
+
+
+def read_bytes(
+    path: str | Path, limit: int, *, forbidden: int = 0, error: type[TytoError] = FileError
+) -> bytes:
+    """All that a small file holds.
+
+    limit: bytes; a longer file is refused. forbidden: permission bits that it must not have; 0o077 for
+    secrets, 0o022 for what only its owner may write. error: what is raised. What was opened is judged, not
+    its name.
+    """
+    try:
+        if not (Path(path).is_file() or Path(path).is_fifo()):
+            raise error(f"{path} is not a file; check its spelling and the folder")
+        with Path(path).open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            if mode & forbidden and sys.platform != "win32":
+                raise error(
+                    f"{path} is open to others (mode {mode:o}): chmod 600 {path}. "
+                    "If somebody else may have used it, make a new one"
+                )
+            content = file.read(limit + 1)
+    except OSError as problem:
+        raise error(f"cannot read {path}: {problem.strerror}") from problem
+    if len(content) > limit:
+        raise error(f"{path} is larger than {limit} bytes: this is not what it should be; check the path")
+    return content
 
 
 @contextmanager
@@ -37,30 +80,79 @@ def written_whole(path: str | Path, private: bool = False) -> Iterator[Path]:
         raise
 
 
-def write_tensors(
-    path: str | Path, arrays: Mapping[str, NDArray[Any]], told: Mapping[str, Any], private: bool = False
-) -> None:
-    """Write arrays as safetensors, whole or not at all. told: what JSON can say of them, under "tytoalba"."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
+@contextmanager
+def locked(path: str | Path, wait: float = 0.0) -> Iterator[None]:
+    """Keep every other `locked(path)` out, in this process and in others, until the block ends.
 
+    A file that is locked already is an error at once, or after `wait` seconds of trying. `path` itself is
+    not touched and need not exist: the lock is a small file beside it, `.NAME.lock`, because a file that is
+    written whole is another file afterwards. The system takes the lock back when a process dies, however it
+    dies. A process that forks while it holds a lock shares it with its child.
+
+    The lock is advisory: it keeps out those that ask for it, and nobody else.
+    """
+    path = Path(path).resolve()  # a link and what it points to are one file
+    lock = path.with_name(f".{path.name}.lock")
+    handle = _hold(path, lock, wait)
     try:
-        with written_whole(path, private) as temporary:
-            save_file(dict(arrays), temporary, {"tytoalba": json.dumps(told)})
-    except SafetensorError as error:  # a full disk is none of its own
-        raise OSError(f"{path} could not be written: {error}") from error
+        yield
+    finally:
+        _release(handle, lock)
 
 
-def read_tensors(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What `write_tensors` told, and the arrays; ValueError where the file is damaged or another."""
-    from safetensors import SafetensorError, safe_open
+def _hold(path: Path, lock: Path, wait: float) -> int:
+    """The descriptor of the lock file, locked."""
+    give_up = time.monotonic() + wait
+    while True:
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        except OSError as error:
+            raise LockedError(
+                f"cannot lock {path}: {error.strerror}; is {path.parent} a folder that you may write to?"
+            ) from error
+        try:
+            _take(handle)
+            if _is_still(handle, lock):
+                return handle
+        except (BlockingIOError, PermissionError) as error:  # the second is how Windows says it
+            os.close(handle)
+            if time.monotonic() >= give_up:
+                raise LockedError(
+                    f"another tyto is writing {path}; wait until it has finished, then try again"
+                ) from error
+            time.sleep(PAUSE)
+        except OSError as error:
+            os.close(handle)
+            raise LockedError(
+                f"cannot lock {path}: {error.strerror}; keep it on a file system with locks (a local disk)"
+            ) from error
+        else:
+            os.close(handle)  # its last holder has just left and removed it: the next try makes a new one
 
+
+def _take(handle: int) -> None:
+    if sys.platform == "win32":
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        # flock, not lockf: it holds between threads too, and survives that somebody closes the file
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _release(handle: int, lock: Path) -> None:
+    with suppress(OSError):  # a lock file that cannot be removed does no harm; on Windows it always stays
+        if sys.platform == "win32":
+            msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+        elif _is_still(handle, lock):
+            lock.unlink()
+    os.close(handle)
+
+
+def _is_still(handle: int, lock: Path) -> bool:
+    """Whether the file that was locked is the one that others will find."""
     try:
-        with safe_open(str(path), framework="numpy") as file:
-            told = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
-            return told, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
-    except SafetensorError as error:
-        raise ValueError(str(error)) from error
+        return os.path.samestat(os.fstat(handle), lock.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _permissions(path: Path) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import importlib
 import os
-import stat
 import sys
 import warnings
 from collections.abc import Iterable
@@ -26,7 +25,7 @@ from tytoalba.storage.age import (
     open_bytes,
     seal_bytes,
 )
-from tytoalba.storage.files import written_whole
+from tytoalba.storage.files import read_bytes, user_folder, written_whole
 
 VARIABLE = "TYTO_IDENTITY"
 """Environment variable: the path of an identity file, or the text of a key."""
@@ -39,8 +38,7 @@ LARGEST = 2**20
 
 def key_folder() -> Path:
     """The user's folder of keys, beside that of the priors."""
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "tytoalba" / "keys"
+    return user_folder() / "keys"
 
 
 def identity_path() -> Path:
@@ -236,28 +234,11 @@ def _recipients_of(path: Path) -> list[str]:
 
 
 def _read(path: Path, *, secret: bool) -> bytes:
-    """A small file; one with secrets must be closed to others. Looks at what was opened, not at its name."""
-    what = "identity file" if secret else "recipient or file of recipients"
-    try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-                raise SealError(f"{path} is a device, not a file of keys")
-            if secret and os.name == "posix" and mode & 0o077:
-                raise SealError(
-                    f"{path} can be read by others (mode {stat.S_IMODE(mode):o}), and it holds secret keys: "
-                    f"chmod 600 {path}"
-                )
-            data = file.read(LARGEST + 1)
-    except FileNotFoundError as error:
-        raise SealError(f"no {what} {str(path)!r}; check its spelling, or make a key: tyto keygen") from error
-    except (OSError, ValueError) as error:
-        if isinstance(error, SealError):
-            raise
-        raise SealError(f"cannot read the {what} {str(path)!r}: {error}") from error
-    if len(data) > LARGEST:
-        raise SealError(f"{path} is too large for keys, over {LARGEST} bytes; is it another file?")
-    return data
+    """A file of keys; one with secrets must be closed to others."""
+    if not path.exists():
+        what = "identity file" if secret else "recipient or file of recipients"
+        raise SealError(f"no {what} {str(path)!r}; check its spelling, or make a key: tyto keygen")
+    return read_bytes(path, LARGEST, forbidden=0o077 if secret else 0, error=SealError)
 
 
 def _text(data: bytes, name: str) -> str:

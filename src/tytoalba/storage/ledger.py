@@ -1,4 +1,4 @@
-"""What was learned and forgotten, one signed line a step, each chained to the line before it.
+"""What was learned and forgotten, one signed line per step, each chained to the line before it.
 
 The ledger lies beside the state (STATE.ledger), for its owner only. It holds no content: what was done, how
 many frames, when, the SHA-256 of the state afterwards, and an opaque id that only the owner's key can make
@@ -30,10 +30,17 @@ from dataclasses import fields as dataclass_fields
 from pathlib import Path
 
 from tytoalba.errors import LedgerChangedError, LedgerError, UnfinishedStepError
-from tytoalba.storage.files import written_whole
-from tytoalba.storage.locks import locked
-from tytoalba.storage.signatures import canonical, is_hex, is_whole, read_canonical
-from tytoalba.storage.signers import SigningKey, holds, is_fingerprint, read_at_most, require_trusted
+from tytoalba.storage.files import locked, read_bytes, written_whole
+from tytoalba.storage.signatures import (
+    SigningKey,
+    canonical,
+    holds,
+    is_fingerprint,
+    is_hex,
+    is_whole,
+    read_canonical,
+    require_trusted,
+)
 
 FORMAT = "tytoalba ledger 1"
 STEPS = ("created", "learned", "forgot", "merged", "restored")
@@ -272,7 +279,7 @@ def keyed_id(key: SigningKey, data: bytes) -> str:
 
 
 def _read(path: Path) -> bytes:
-    return read_at_most(path, LARGEST, LedgerError) if os.path.lexists(path) else b""
+    return read_bytes(path, LARGEST, error=LedgerError) if os.path.lexists(path) else b""
 
 
 def _parsed(path: Path, content: bytes) -> list[Entry]:

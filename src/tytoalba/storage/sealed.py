@@ -37,9 +37,8 @@ from tytoalba.storage.age import (
     seal_bytes,
     seal_stream,
 )
-from tytoalba.storage.files import written_whole
+from tytoalba.storage.files import locked, written_whole
 from tytoalba.storage.keys import find_identities
-from tytoalba.storage.locks import locked
 
 __all__ = [
     "Identity",

@@ -1,4 +1,4 @@
-"""Who made a file, and is it still as it was made: Ed25519 signatures, kept beside the file as FILE.sig.
+"""Who made a file, and is it still as it was made: Ed25519 keys, whom one trusts, and FILE.sig beside a file.
 
 A signature speaks about a manifest: kind, name, size, SHA-256, a sequence number that grows with every
 version of the file, and the time. It is taken over canonical JSON with a prefix of its own, so that a
@@ -11,6 +11,8 @@ remembers the last sequence number (`at_least`) notices.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import json
 import math
@@ -18,25 +20,236 @@ import os
 import stat
 import time
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tytoalba.errors import KeyFileError as KeyFileError
-from tytoalba.errors import MissingSignatureError
-from tytoalba.errors import SignatureError as SignatureError
-from tytoalba.errors import UntrustedSignerError as UntrustedSignerError
-from tytoalba.storage.files import written_whole
-from tytoalba.storage.signers import LARGEST, holds, is_fingerprint, is_plain, read_at_most, require_trusted
-from tytoalba.storage.signers import SigningKey as SigningKey
-from tytoalba.storage.signers import TrustStore as TrustStore
-from tytoalba.storage.signers import find_signing_key as find_signing_key
-from tytoalba.storage.signers import signing_key_path as signing_key_path
+from tytoalba.errors import KeyFileError, MissingExtraError, SignatureError, UntrustedSignerError
+from tytoalba.storage.files import locked, read_bytes, user_folder, written_whole
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+PREFIX = "tyto-ed25519:"
+LARGEST = 64 * 1024  # bytes of a key or signature file
 FORMAT, VERSION = "tytoalba signature", 1
 KINDS = ("model", "state", "contribution", "ledger")
 LARGEST_WHOLE = 2**53  # whole numbers up to here are the same in every JSON reader
+
+
+# ---- who signs, and who is trusted ----
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SigningKey:
+    """An Ed25519 private key: `generate`, `load`, `save`, `sign`."""
+
+    _private: Ed25519PrivateKey
+
+    @classmethod
+    def generate(cls) -> SigningKey:
+        """A new key from the system's source of randomness."""
+        _need_cryptography()
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        return cls(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def load(cls, path: str | Path, passphrase: str | None = None) -> SigningKey:
+        """The key in a PKCS8 PEM file; one that group or others may read or write is refused."""
+        _need_cryptography()
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        pem = read_bytes(path, LARGEST, forbidden=0o077, error=KeyFileError)
+        try:
+            private = load_pem_private_key(pem, None if passphrase is None else _secret(passphrase))
+        except TypeError as error:
+            remedy = "give its passphrase" if passphrase is None else "leave out the passphrase"
+            raise KeyFileError(f"{path} is {'' if passphrase is None else 'not '}locked; {remedy}") from error
+        except (ValueError, UnsupportedAlgorithm) as error:
+            cause = "" if passphrase is None else "the passphrase is wrong, or "
+            raise KeyFileError(
+                f"{path}: {cause}this is no private key in PKCS8 PEM; name another file in TYTO_SIGNING_KEY"
+            ) from error
+        if not isinstance(private, Ed25519PrivateKey):
+            raise KeyFileError(f"{path} holds a key of another sort; only Ed25519 keys sign here")
+        return cls(private)
+
+    def save(self, path: str | Path, passphrase: str | None = None) -> None:
+        """Write the key to a new file for its owner only, locked with a passphrase if one is given."""
+        from cryptography.hazmat.primitives import serialization as to
+
+        lock: to.KeySerializationEncryption = to.NoEncryption()
+        if passphrase is not None:
+            lock = to.BestAvailableEncryption(_secret(passphrase))
+        pem = self._private.private_bytes(to.Encoding.PEM, to.PrivateFormat.PKCS8, lock)
+        path = Path(path)
+        with locked(path, wait=10):
+            if os.path.lexists(path):
+                raise KeyFileError(f"{path} exists and a key is never overwritten; choose another name")
+            with written_whole(path, private=True) as temporary:
+                temporary.write_bytes(pem)
+
+    @property
+    def fingerprint(self) -> str:
+        """The public key as text, for others to trust: tyto-ed25519: and 43 letters of base64."""
+        return PREFIX + _to_text(self._private.public_key().public_bytes_raw())
+
+    def sign(self, message: bytes, purpose: str) -> str:
+        """Signature of a message for one purpose, as text; it does not hold for any other purpose."""
+        return _to_text(self._private.sign(_separated(message, purpose)))
+
+    def derived(self, purpose: str) -> bytes:
+        """32 secret bytes for another use, which say nothing about the key (HKDF-SHA256)."""
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        derive = HKDF(SHA256(), 32, salt=None, info=_separated(b"", purpose))
+        return derive.derive(self._private.private_bytes_raw())
+
+    def __repr__(self) -> str:
+        return f"SigningKey({self.fingerprint})"
+
+
+def holds(signature: str, message: bytes, purpose: str, signer: str) -> bool:
+    """Whether a signature (text) of a message is by the signer (fingerprint) and for this purpose."""
+    _need_cryptography()
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        public = Ed25519PublicKey.from_public_bytes(_from_text(signer.removeprefix(PREFIX), 32))
+        public.verify(_from_text(signature, 64), _separated(message, purpose))
+    except (InvalidSignature, ValueError):
+        return False
+    return signer.startswith(PREFIX)
+
+
+def signing_key_path() -> Path:
+    """Where the signing key lies: TYTO_SIGNING_KEY, or signing.pem in the user's data folder."""
+    named = os.environ.get("TYTO_SIGNING_KEY")
+    return Path(named) if named else user_folder() / "signing.pem"
+
+
+def find_signing_key(create: bool = True, passphrase: str | None = None) -> SigningKey:
+    """The user's signing key; the first time it is made, and put among the keys that the user trusts."""
+    path = signing_key_path()
+    if not os.path.lexists(path):
+        if not create:
+            raise KeyFileError(
+                f"there is no signing key at {path}; set TYTO_SIGNING_KEY, or sign something first"
+            )
+        key = SigningKey.generate()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            key.save(path, passphrase)
+        except KeyFileError:
+            if not path.exists():
+                raise
+            # another tyto was first: its key is the one
+        else:
+            TrustStore().add(key.fingerprint, "my own key")
+    return SigningKey.load(path, passphrase)
+
+
+class TrustStore(Collection[str]):
+    """The keys that the user trusts: a file with a fingerprint and a comment per line, for its owner only.
+
+    Nobody gets in here unasked. The file is TYTO_TRUSTED, or `trusted` in the user's data folder.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        named = os.environ.get("TYTO_TRUSTED")
+        self.path = Path(path or named or user_folder() / "trusted")
+
+    def list(self) -> dict[str, str]:
+        """Comments by fingerprint, in the order of the file."""
+        keys = {}
+        for number, line in enumerate(self._lines(), start=1):
+            fingerprint, _, comment = line.strip().partition(" ")
+            if not fingerprint or fingerprint.startswith("#"):
+                continue
+            if not is_fingerprint(fingerprint):
+                raise KeyFileError(
+                    f"{self.path}, line {number}: {fingerprint[:60]!r} is no key; "
+                    f"a line is {PREFIX}... and a comment: correct or remove it"
+                )
+            keys[fingerprint] = comment.strip()
+        return keys
+
+    def add(self, fingerprint: str, comment: str = "") -> None:
+        """Trust a key from now on; a comment says whose it is."""
+        if not is_fingerprint(fingerprint):
+            raise KeyFileError(f"{fingerprint[:60]!r} is no key; expected {PREFIX} and 43 letters")
+        if not is_plain(comment, 200):
+            raise KeyFileError("a comment is one line of up to 200 printable characters")
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(self.path, wait=10):
+            self._replace(fingerprint, f"{fingerprint} {comment}".strip())
+
+    def remove(self, fingerprint: str) -> None:
+        """Trust a key no more."""
+        with locked(self.path, wait=10):
+            if fingerprint not in self.list():
+                raise KeyFileError(f"{fingerprint[:60]} is not in {self.path}: nothing to remove")
+            self._replace(fingerprint)
+
+    def _lines(self) -> Sequence[str]:
+        if not self.path.exists():
+            return []
+        content = read_bytes(self.path, 2**20, forbidden=0o022, error=KeyFileError)
+        text = content.decode("utf-8", "replace").rstrip()
+        return text.split("\n") if text else []
+
+    def _replace(self, fingerprint: str, *line: str) -> None:
+        """Write another line for a key, or none; the rest stays, with the user's own remarks."""
+        self.list()  # a file that cannot be understood is not written to
+        kept = [other for other in self._lines() if other.strip().partition(" ")[0] != fingerprint]
+        with written_whole(self.path, private=True) as temporary:
+            temporary.write_bytes("".join(f"{each}\n" for each in [*kept, *line]).encode())
+
+    def __contains__(self, fingerprint: object) -> bool:
+        return fingerprint in self.list()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.list())
+
+    def __len__(self) -> int:
+        return len(self.list())
+
+
+def is_fingerprint(text: str) -> bool:
+    """Whether a text is a public key as `SigningKey.fingerprint` writes it."""
+    try:
+        return text.startswith(PREFIX) and len(_from_text(text.removeprefix(PREFIX), 32)) == 32
+    except ValueError:
+        return False
+
+
+def require_trusted(signer: str, trusted: Collection[str] | None, what: str) -> None:
+    """Refuse a signer who is not among the trusted, and say how to trust.
+
+    trusted: fingerprints; None: the user's own key and TrustStore.
+    """
+    if isinstance(trusted, str):
+        trusted = [trusted]  # or a part of a key would do
+    if signer in (TrustStore() if trusted is None else trusted):
+        return
+    remedy = "it is not among the keys that were given; if you know whose it is, give it too"
+    if trusted is None:
+        if os.path.lexists(signing_key_path()) and signer == find_signing_key(create=False).fingerprint:
+            return
+        remedy = (
+            "a key that you do not trust; ask its owner to read it to you, and if it is the same: "
+            f"`tyto trust {signer}`"
+        )
+    raise UntrustedSignerError(f"{what} is signed by {signer}: {remedy}")
+
+
+# ---- what is signed ----
 
 
 @dataclass(frozen=True)
@@ -96,18 +309,6 @@ def signature_path(path: str | Path) -> Path:
     return Path(path).with_name(Path(path).name + ".sig")
 
 
-def sign_bytes(
-    content: bytes,
-    name: str,
-    key: SigningKey,
-    kind: str,
-    sequence: int = 0,
-    about: Mapping[str, str | int | float] | None = None,
-) -> bytes:
-    """The content of the signature file for a file of this name and content."""
-    return _signed(len(content), hashlib.sha256(content).hexdigest(), name, key, kind, sequence, about)
-
-
 def sign_file(
     path: str | Path,
     key: SigningKey,
@@ -117,23 +318,15 @@ def sign_file(
 ) -> Path:
     """Write FILE.sig beside a file; as private as the file itself. Returns its path."""
     path = Path(path)
-    size, digest, mode = _content(path)
-    signature = _signed(size, digest, path.name, key, kind, sequence, about)
-    with written_whole(signature_path(path), private=not mode & 0o077) as temporary:
-        temporary.write_bytes(signature)
-    return signature_path(path)
-
-
-def _signed(
-    size: int,
-    digest: str,
-    name: str,
-    key: SigningKey,
-    kind: str,
-    sequence: int,
-    about: Mapping[str, str | int | float] | None,
-) -> bytes:
-    name = unicodedata.normalize("NFC", name)  # file systems differ in how they spell an accent
+    if not path.is_file():
+        raise SignatureError(f"{path} is not a file; check the path")
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size, mode = file.tell(), stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+    except OSError as error:
+        raise SignatureError(f"cannot read {path}: {error.strerror}") from error
+    name = unicodedata.normalize("NFC", path.name)  # file systems differ in how they spell an accent
     manifest = Manifest(
         kind, name, size, digest, sequence, int(time.time()), key.fingerprint, dict(about or {})
     )
@@ -141,7 +334,9 @@ def _signed(
     content = canonical({**json.loads(manifest.canonical()), "signature": signature}) + b"\n"
     if len(content) > LARGEST:
         raise SignatureError(f"a signature has up to {LARGEST} bytes; say less in `about`")
-    return content
+    with written_whole(signature_path(path), private=not mode & 0o077) as temporary:
+        temporary.write_bytes(content)
+    return signature_path(path)
 
 
 def read_manifest(raw: bytes) -> Manifest:
@@ -175,26 +370,6 @@ def read_manifest(raw: bytes) -> Manifest:
     return manifest
 
 
-def verify_file(
-    path: str | Path, kind: str, trusted: Collection[str] | None = None, at_least: int = 0
-) -> Manifest:
-    """The manifest of a file that is as it was signed, by a trusted signer, and not older than `at_least`.
-
-    trusted: fingerprints; None: the user's TrustStore. The file may change between this and its use where
-    others can write to its folder: there, read it once and use `verify_bytes`.
-    """
-    path, beside = Path(path), signature_path(path)
-    if not os.path.lexists(beside):
-        raise MissingSignatureError(
-            f"{path} has no signature: {beside.name} is not beside it; ask for it where the file came from"
-        )
-    manifest = read_manifest(read_at_most(beside, LARGEST, SignatureError))
-    _require_meant(manifest, path.name, kind, trusted, at_least)
-    size, digest, _ = _content(path)
-    _require_content(manifest, size, digest)
-    return manifest
-
-
 def verify_bytes(
     content: bytes,
     signature: bytes,
@@ -203,17 +378,11 @@ def verify_bytes(
     trusted: Collection[str] | None = None,
     at_least: int = 0,
 ) -> Manifest:
-    """As `verify_file`, for content in memory and the content of its signature file."""
+    """The manifest of content that is as it was signed, by a trusted signer, and not older than `at_least`.
+
+    signature: the content of FILE.sig. trusted: fingerprints; None: the user's own key and TrustStore.
+    """
     manifest = read_manifest(signature)
-    _require_meant(manifest, name, kind, trusted, at_least)
-    _require_content(manifest, len(content), hashlib.sha256(content).hexdigest())
-    return manifest
-
-
-def _require_meant(
-    manifest: Manifest, name: str, kind: str, trusted: Collection[str] | None, at_least: int
-) -> None:
-    """That a trusted signer spoke about this file and not about another or an older one."""
     require_trusted(manifest.signer, trusted, manifest.name)
     name = unicodedata.normalize("NFC", name)
     if manifest.kind != kind:
@@ -229,15 +398,13 @@ def _require_meant(
             f"{name} is version {manifest.sequence}, but version {at_least} was seen before: it was replaced "
             "by an older one; ask for the newest"
         )
-
-
-def _require_content(manifest: Manifest, size: int, digest: str) -> None:
-    if size < manifest.size:
+    if len(content) < manifest.size:
         raise SignatureError(
-            f"{manifest.name} was cut short: {size} of {manifest.size} bytes; fetch it again"
+            f"{manifest.name} was cut short: {len(content)} of {manifest.size} bytes; fetch it again"
         )
-    if digest != manifest.sha256:
+    if hashlib.sha256(content).hexdigest() != manifest.sha256:
         raise SignatureError(f"{manifest.name} is not what was signed: it was altered; fetch it again")
+    return manifest
 
 
 def is_whole(value: object) -> bool:
@@ -246,20 +413,19 @@ def is_whole(value: object) -> bool:
 
 
 def is_hex(value: object, length: int) -> bool:
-    """Whether a value is a text of so many hex digits, in small letters."""
+    """Whether a value is a text of `length` hex digits, in small letters."""
     return isinstance(value, str) and len(value) == length and set(value) <= set("0123456789abcdef")
 
 
-def _content(path: Path) -> tuple[int, str, int]:
-    """Size, SHA-256 and permissions of a file."""
-    if not path.is_file():
-        raise SignatureError(f"{path} is not a file; check the path")
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            return file.tell(), digest, stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-    except OSError as error:
-        raise SignatureError(f"cannot read {path}: {error.strerror}") from error
+def is_plain(text: object, longest: int) -> bool:
+    """Whether a value is a text that can be shown: no control, direction, surrogate or line characters."""
+    return (
+        isinstance(text, str)
+        and len(text) <= longest
+        and all(
+            unicodedata.category(letter) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} for letter in text
+        )
+    )
 
 
 def _is_name(name: object) -> bool:
@@ -283,3 +449,36 @@ def _is_about(about: object) -> bool:
         and len(about) <= 32
         and all(is_plain(name, 64) and is_fact(value) for name, value in about.items())
     )
+
+
+def _need_cryptography() -> None:
+    try:
+        import cryptography  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("signatures", "privacy") from error
+
+
+def _secret(passphrase: str) -> bytes:
+    secret = passphrase.encode("utf-8", "surrogatepass")
+    if not 0 < len(secret) < 1024:
+        raise KeyFileError("a passphrase has 1 to 1023 bytes; leave it out to keep the key unlocked")
+    return secret
+
+
+def _separated(message: bytes, purpose: str) -> bytes:
+    return f"tytoalba {purpose} v1".encode("ascii") + b"\0" + message
+
+
+def _to_text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _from_text(text: str, n_bytes: int) -> bytes:
+    """`n_bytes` bytes from the text that `_to_text` makes of them, and from no other spelling."""
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except binascii.Error as error:
+        raise ValueError("not base64") from error
+    if len(data) != n_bytes or _to_text(data) != text:
+        raise ValueError(f"not {n_bytes} bytes in base64")
+    return data

@@ -21,7 +21,7 @@ from tytoalba.signal.angles import distance
 from tytoalba.signal.array import SPEED_OF_SOUND, load_array
 from tytoalba.signal.gcc import GccPhat
 from tytoalba.signal.srp import lag_matrix
-from tytoalba.storage.files import write_tensors
+from tytoalba.storage.tensors import write_tensors
 
 ARRAY = load_array("respeaker-usb-4")
 SCENES = Scenes(ARRAY, (SyntheticVoices(),), ("hybrid", "anechoic", "hybrid"), "train", 3, seconds=1.5)

@@ -25,8 +25,8 @@ from tytoalba.data.simulation.scenes import CROWDS, Scenes, disturbance, talker
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import distance
 from tytoalba.signal.array import SPEED_OF_SOUND, MicArray
-from tytoalba.storage.files import read_tensors, write_tensors
 from tytoalba.storage.parallel import parallel_map
+from tytoalba.storage.tensors import read_tensors, write_tensors
 
 Half = NDArray[np.float16]
 PLACES = 4

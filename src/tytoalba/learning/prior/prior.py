@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.errors import DataError, PriorError
+from tytoalba.errors import DataError, FileError, PriorError
 from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.decisions import Blend
 from tytoalba.learning.prior.exact import (
@@ -38,9 +37,11 @@ from tytoalba.signal.angles import N_DIRECTIONS
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.gcc import Band, GccPhat
 from tytoalba.signal.srp import lag_matrix
-from tytoalba.storage.files import write_tensors
+from tytoalba.storage.tensors import read_header, read_tensors, write_tensors
 
 Shape = dict[str, NDArray[np.float64]]
+Content = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+"""Header and arrays of a file."""
 
 PRIOR_BANDS: tuple[Band, ...] = ((100.0, 1000.0), (1000.0, 2000.0), (2000.0, 4000.0), (4000.0, 8000.0))
 """Hz; a band's GCC-PHAT says how far it can be trusted, their sum does not."""
@@ -314,9 +315,8 @@ class Prior:
     @classmethod
     def load(cls, path: str | Path) -> Prior:
         """Read a prior; a file that is damaged, foreign or of another version is refused."""
-        with _opened(path) as (told, file):
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
-            return cls.from_parts(told, arrays, str(path))
+        header, arrays = _read(path, read_tensors)
+        return cls.from_parts(header, arrays, str(path))
 
     @classmethod
     def from_parts(cls, told: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str) -> Prior:
@@ -344,28 +344,24 @@ class Prior:
 
 def array_of(path: str | Path) -> MicArray:
     """The array of a prior's file, whatever its version; nothing else is read."""
-    with _opened(path) as (told, _):
-        return MicArray.from_toml(told["array"], str(path))
+    header, _ = _read(path, lambda file: (read_header(file), {}))
+    try:
+        return MicArray.from_toml(header["array"], str(path))
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise PriorError(f"{path} is damaged or no prior: {error}") from error
 
 
-@contextmanager
-def _opened(path: str | Path) -> Iterator[tuple[dict[str, Any], Any]]:
-    """What a prior's file says of itself, and the file; refused where it is damaged or something else."""
-    from safetensors import SafetensorError, safe_open
-
-    unreadable = (SafetensorError, OSError, LookupError, TypeError, AttributeError, ValueError)
+def _read(path: str | Path, read: Callable[[str | Path], Content]) -> Content:
+    """What a prior's file holds; refused where it is damaged or something else."""
     if not Path(path).is_file():
         raise PriorError(f"no such file: {path}; `tyto prior ARRAY` makes a prior")
     try:
-        with safe_open(str(path), framework="numpy") as file:
-            told = json.loads((file.metadata() or {}).get("tytoalba", "{}"))
-            if not isinstance(told, dict) or told.get("format") != FORMAT:
-                raise PriorError(f"{path} holds no prior; `tyto prior ARRAY` makes one")
-            yield told, file
-    except PriorError:
-        raise
-    except (*unreadable, OverflowError, RecursionError) as error:
+        header, arrays = read(path)
+    except FileError as error:
         raise PriorError(f"{path} is damaged or no prior: {error}") from error
+    if header.get("format") != FORMAT:
+        raise PriorError(f"{path} holds no prior; `tyto prior ARRAY` makes one")
+    return header, arrays
 
 
 def full_band(gcc: GccPhat, X: Array) -> Array:
