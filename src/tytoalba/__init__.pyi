@@ -1,4 +1,5 @@
 from . import errors as errors
+from .data.simulation.recordings import simulate as simulate
 from .errors import ArrayError as ArrayError
 from .errors import AudioError as AudioError
 from .errors import DataError as DataError

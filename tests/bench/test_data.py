@@ -19,7 +19,7 @@ from tytoalba.data.datasets import open_dataset
 from tytoalba.data.features import extract
 from tytoalba.data.mat import file_name
 from tytoalba.data.recording import Recording
-from tytoalba.data.simulation.export import write_folder, write_sslr
+from tytoalba.data.simulation.export import write_simulation
 from tytoalba.data.simulation.features import simulate_features, simulate_noisy
 from tytoalba.data.simulation.noise import Noise
 from tytoalba.data.simulation.presets import PRESETS, TWIN, Preset
@@ -60,7 +60,7 @@ def simulation(seed: int = 0) -> Simulation:
 @pytest.fixture(scope="module")
 def sslr(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("bench") / "my-sslr"
-    write_sslr(simulation(), root)
+    write_simulation(simulation(), root, "sslr")
     return root
 
 
@@ -68,7 +68,7 @@ def sslr(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("bench") / "mine"
     parts = tuple(part for part in TINY.parts if part.name != "human")
-    write_folder(replace(simulation(), preset=replace(TINY, parts=parts)), root)
+    write_simulation(replace(simulation(), preset=replace(TINY, parts=parts)), root)
     return root
 
 

@@ -11,7 +11,7 @@ from tests.helpers.waves import plane_wave
 from tytoalba.bench.score import Outcome, decisions, overall, run_localizer, run_method, score
 from tytoalba.data.folder import open_folder
 from tytoalba.data.recording import Recording
-from tytoalba.data.simulation.export import write_folder
+from tytoalba.data.simulation.export import write_simulation
 from tytoalba.data.simulation.presets import QUICK, Part
 from tytoalba.data.simulation.recordings import Simulation
 from tytoalba.data.simulation.room import Room
@@ -41,7 +41,7 @@ def outcome(reference: list[list[float]], estimate: list[list[float]], recording
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Recording]:
     """A small folder of easy recordings."""
     root = tmp_path_factory.mktemp("easy")
-    write_folder(Simulation(EASY, RESPEAKER, SyntheticVoices()), root)
+    write_simulation(Simulation(EASY, RESPEAKER, SyntheticVoices()), root)
     return open_folder(root)
 
 

@@ -19,7 +19,7 @@ from tytoalba.data.features import FeatureSet, describe, extract, read_descripti
 from tytoalba.data.folder import open_folder
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulation import recordings as simulated
-from tytoalba.data.simulation.export import write_folder, write_sslr
+from tytoalba.data.simulation.export import write_simulation
 from tytoalba.data.simulation.features import simulate_features
 from tytoalba.data.simulation.presets import TWIN
 from tytoalba.data.simulation.recordings import Simulation, as_recording
@@ -96,7 +96,7 @@ def test_two_processes_give_the_same_bits_and_other_seeds_do_not() -> None:
 
 
 def test_through_sslr_files_and_directly_is_the_same(tmp_path: Path, train: FeatureSet) -> None:
-    write_sslr(simulation(), tmp_path)
+    write_simulation(simulation(), tmp_path, "sslr")
     recordings = open_sslr(tmp_path)
     assert {r.subset for r in recordings} == {"lsp_train_106", "lsp_test_106", "human"}
     assert [r.name for r in open_dataset(tmp_path)] == [r.name for r in recordings]
@@ -115,7 +115,9 @@ def test_rooms_are_spread_over_the_folders_of_sslr(tmp_path: Path, monkeypatch: 
     parts = tuple(
         replace(part, n_recordings=len(part.rooms)) for part in TWIN.parts if part.name in ("train", "test")
     )
-    write_sslr(replace(simulation(), preset=replace(SMALL, parts=parts, seconds=0.25)), tmp_path)
+    write_simulation(
+        replace(simulation(), preset=replace(SMALL, parts=parts, seconds=0.25)), tmp_path, "sslr"
+    )
     found = [(r.subset, r.name) for r in open_sslr(tmp_path)]
     assert found == [
         *(("lsp_train_106", f"train_0000{i}") for i in (0, 1, 2)),
@@ -127,7 +129,7 @@ def test_rooms_are_spread_over_the_folders_of_sslr(tmp_path: Path, monkeypatch: 
 
 def test_through_a_folder_and_directly_is_the_same(tmp_path: Path) -> None:
     of_respeaker = simulation("respeaker-usb-4")
-    write_folder(of_respeaker, tmp_path)
+    write_simulation(of_respeaker, tmp_path)
     recordings = open_folder(tmp_path)
     array = recordings[0].array
     assert array.channels == (0, 1, 2, 3)  # the file has the microphones alone
@@ -143,14 +145,14 @@ def test_through_a_folder_and_directly_is_the_same(tmp_path: Path) -> None:
 def test_the_sslr_layout_is_for_four_microphones_at_48_khz(tmp_path: Path) -> None:
     for array in ("respeaker-usb-4", "matrix-voice"):
         with pytest.raises(DataError, match=r"SSLR layout is 4 channels at 48 kHz; .* use --layout folder"):
-            write_sslr(simulation(array), tmp_path)
+            write_simulation(simulation(array), tmp_path, "sslr")
     assert not list(tmp_path.iterdir())
 
 
 def test_sslr_has_no_part_of_ones_own(tmp_path: Path) -> None:
     own = replace(SMALL, parts=(replace(SMALL.parts[0], name="kitchen"),))
     with pytest.raises(DataError, match="SSLR has no part called 'kitchen': use --layout folder"):
-        write_sslr(replace(simulation(), preset=own), tmp_path)
+        write_simulation(replace(simulation(), preset=own), tmp_path, "sslr")
 
 
 def test_an_unknown_part_is_refused() -> None:

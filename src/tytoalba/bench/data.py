@@ -20,9 +20,7 @@ from tytoalba.data.mat import MatFeatures, open_mat
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulation.features import simulate_features, simulate_noisy
 from tytoalba.data.simulation.noise import Noise
-from tytoalba.data.simulation.presets import PRESETS
 from tytoalba.data.simulation.recordings import Simulation
-from tytoalba.data.simulation.voice import choose_voices
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray, load_array
@@ -174,10 +172,8 @@ def load_benchdata(
     """
     if data.startswith("simulated:"):
         preset = data.removeprefix("simulated:")
-        if preset not in PRESETS:
-            raise DataError(f"no preset called {preset!r}; known: {', '.join(PRESETS)}")
-        mics = load_array(array)
-        simulation = Simulation(PRESETS[preset].scaled(size), mics, choose_voices(speech), seed)
+        simulation = Simulation.of_preset(preset, array, size=size, speech=speech, seed=seed)
+        mics = simulation.array
         gcc = _gcc(mics, mics.frame_length, bands, parts)
         return _simulated(data, simulation, gcc, noises, noise_share, processes, announce)
     root = Path(data).expanduser()

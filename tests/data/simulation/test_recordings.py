@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tytoalba.bench.score import run_method
 from tytoalba.data.simulation import recordings as simulated
 from tytoalba.data.simulation.presets import HARD, PRESETS, QUICK, TWIN, Part, Preset
-from tytoalba.data.simulation.recordings import SimulatedRecording, Simulation, as_recording
+from tytoalba.data.simulation.recordings import SimulatedRecording, Simulation, as_recording, simulate
 from tytoalba.data.simulation.room import Placement, Room
 from tytoalba.data.simulation.voice import SyntheticVoices, split_speakers
 from tytoalba.errors import DataError
@@ -429,3 +429,39 @@ def test_the_twin_is_about_as_hard_as_sslr() -> None:
 @pytest.mark.slow
 def test_the_twin_is_as_hard_as_sslr() -> None:
     assert 76 <= twin_accuracy(150, seconds=4.0) <= 86
+
+
+# ---- the public function
+
+
+def test_simulate_makes_labelled_recordings_when_they_are_asked_for() -> None:
+    seen: list[tuple[int, int]] = []
+    made = simulate(size=0.03, seed=5, on_progress=lambda *step: seen.append(step))
+    assert not seen
+    recordings = list(made)
+    assert [r.subset for r in recordings] == ["train", "train", "valid", "test"]
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    expected = Simulation(QUICK, PEPPER, SyntheticVoices(), 5).recording((0, 1))
+    assert recordings[1].name == expected.name
+    np.testing.assert_array_equal(recordings[1].load(), expected.samples)
+    np.testing.assert_array_equal(recordings[1].azimuth, expected.azimuth)
+    (alone,) = simulate("quick", RESPEAKER, part="valid", size=0.03)
+    assert (alone.array, alone.subset) == (RESPEAKER, "valid")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"preset": "slow"}, "no preset called 'slow'; known: quick, twin, hard"),
+        ({"part": "attic"}, "preset 'quick' has no part 'attic'; it has: train, valid, test"),
+        ({"size": 0.0}, "size must be positive"),
+        ({"size": np.inf}, "size must be positive"),
+        ({"moving": -1.0}, "moving and seed cannot be negative"),
+        ({"moving": np.nan}, "moving and seed cannot be negative"),
+        ({"seed": -1}, "moving and seed cannot be negative"),
+        ({"speech": "nowhere"}, "nowhere is not a folder"),
+    ],
+)
+def test_simulate_refuses_before_it_makes_anything(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        simulate(**options)

@@ -1,67 +1,107 @@
-"""Simulated recordings as files: in the layout of SSLR, or as a plain labelled folder for any array."""
+"""Simulated recordings as files: sound with labels in a folder, the layout of SSLR, or features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from math import atan2, tau
 from pathlib import Path
 
-from tytoalba.data import folder as folder
-from tytoalba.data import sslr as sslr
+from tytoalba.data import folder as labelled_folder
+from tytoalba.data import sslr
+from tytoalba.data.features import Progress
 from tytoalba.data.recording import FRAME_LENGTH
+from tytoalba.data.simulation.features import simulate_features
 from tytoalba.data.simulation.recordings import SimulatedRecording, Simulation
 from tytoalba.errors import DataError
+from tytoalba.signal.gcc import FULL_BAND, GccPhat
 from tytoalba.storage.parallel import parallel_map
 
-Progress = Callable[[int, int], None]
+LAYOUTS = ("folder", "sslr", "features")
 
 
-def write_sslr(
-    simulation: Simulation, root: Path, *, processes: int = 1, on_progress: Progress | None = None
-) -> None:
-    """Write training, test and human parts as SSLR has them; SSLR knows no validation part, so neither do we.
+def write_simulation(
+    simulation: Simulation,
+    folder: str | Path,
+    layout: str = "folder",
+    bands: Sequence[tuple[float, float]] = (),
+    *,
+    processes: int = 1,
+    on_progress: Progress | None = None,
+) -> int:
+    """Make all recordings, write them to a new or empty folder, and say how many they are.
 
-    The first half of the rooms, and one more, go where SSLR has its room 106 (three of the twin's five
-    training rooms, two of its three test rooms), the others to 301 (training) and library (test).
+    layout: "folder", as `data.folder` reads it; "sslr", as `data.sslr` does, for four microphones at 48 kHz;
+    or "features", GCC-PHAT in one file per part and no sound. bands: Hz, for features; all frequencies if
+    none is given. Whatever can be refused is refused before anything is made.
+
+    SSLR has no validation part, so that layout leaves it out. The first half of the rooms, and one more, go
+    where SSLR has its room 106 (three of the five training rooms of the preset twin, two of its three test
+    rooms), the others to 301 (training) and library (test).
     """
-    if (simulation.array.n_mics, simulation.array.frame_length) != (4, FRAME_LENGTH):
+    folder = Path(folder)
+    if layout not in LAYOUTS:
+        raise DataError(f"no layout called {layout!r}; known: {', '.join(LAYOUTS)}")
+    if bands and layout != "features":
+        raise DataError("bands belong to features: sound has all its frequencies")
+    if layout == "sslr":
+        _check_sslr(simulation)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DataError(f"{folder} is not empty; choose a new folder, so that nothing is mixed or lost")
+    folder.mkdir(parents=True, exist_ok=True)
+    if layout == "features":
+        _write_features(simulation, folder, bands, processes, on_progress)
+        return simulation.preset.n_recordings
+    tasks = simulation.tasks()
+    write = _write_folder_recording
+    if layout == "sslr":
+        tasks = [task for task in tasks if simulation.preset.parts[task[0]].name != "valid"]
+        write = _write_sslr_recording
+    else:
+        labelled_folder.write_array(folder, simulation.array)
+    for done, _ in enumerate(parallel_map(partial(write, simulation, folder), tasks, processes), 1):
+        if on_progress:
+            on_progress(done, len(tasks))
+    return len(tasks)
+
+
+def _check_sslr(simulation: Simulation) -> None:
+    array = simulation.array
+    if (array.n_mics, array.frame_length) != (4, FRAME_LENGTH):
         raise DataError(
-            f"the SSLR layout is 4 channels at 48 kHz; {simulation.array.name} has {simulation.array.n_mics} "
-            f"at {simulation.array.sample_rate} Hz: use --layout folder, or --features"
+            f"the SSLR layout is 4 channels at 48 kHz; {array.name} has {array.n_mics} at "
+            f"{array.sample_rate} Hz: use --layout folder, or --features"
         )
     names = {part.name for part in simulation.preset.parts}
     if unknown := sorted(names - {"train", "valid", "test", "human"}):
         raise DataError(f"SSLR has no part called {unknown[0]!r}: use --layout folder, or --features")
-    _write(partial(_write_sslr_recording, simulation, root), simulation, ["valid"], processes, on_progress)
 
 
-def write_folder(
-    simulation: Simulation, root: Path, *, processes: int = 1, on_progress: Progress | None = None
-) -> None:
-    """Write every part as `data.folder` reads it."""
-    folder.write_array(root, simulation.array)
-    _write(partial(_write_folder_recording, simulation, root), simulation, [], processes, on_progress)
-
-
-def _write(
-    job: Callable[[tuple[int, int]], None],
+def _write_features(
     simulation: Simulation,
-    without: list[str],
+    root: Path,
+    bands: Sequence[tuple[float, float]],
     processes: int,
     on_progress: Progress | None,
 ) -> None:
-    names = [part.name for part in simulation.preset.parts]
-    tasks = [task for task in simulation.tasks() if names[task[0]] not in without]
-    for done, _ in enumerate(parallel_map(job, tasks, processes), 1):
-        if on_progress:
-            on_progress(done, len(tasks))
+    array, before, total = simulation.array, 0, simulation.preset.n_recordings
+    chosen = bands[0] if len(bands) == 1 else tuple(bands) or FULL_BAND
+    gcc = GccPhat.for_array(array, array.frame_length, chosen)
+    for part in simulation.preset.parts:
+
+        def report(done: int, _: int, before: int = before) -> None:
+            if on_progress:
+                on_progress(before + done, total)
+
+        made = simulate_features(simulation, part.name, gcc, processes=processes, on_progress=report)
+        made.save(root / f"{part.name}.safetensors")
+        before += part.n_recordings
 
 
 def _write_folder_recording(simulation: Simulation, root: Path, task: tuple[int, int]) -> None:
     made = simulation.recording(task)
     part = simulation.preset.parts[task[0]].name
-    folder.write_recording(
+    labelled_folder.write_recording(
         root, part, made.name, made.samples, simulation.array, made.frame_ids, made.azimuth
     )
 

@@ -8,7 +8,6 @@ from functools import partial
 from tytoalba.data.features import FeatureSet, Piece, Progress, gather, recording_features
 from tytoalba.data.simulation.noise import Noise
 from tytoalba.data.simulation.recordings import Simulation, as_recording
-from tytoalba.errors import DataError
 from tytoalba.signal.gcc import FULL_BAND, GccPhat
 from tytoalba.storage.parallel import parallel_map
 
@@ -41,11 +40,7 @@ def simulate_noisy(
     """Features of a simulated part under several noises (None: as it is), each recording made once."""
     array = simulation.array
     gcc = gcc or GccPhat.for_array(array, array.frame_length, FULL_BAND)
-    names = [p.name for p in simulation.preset.parts]
-    if part not in names:
-        raise DataError(f"preset {simulation.preset.name!r} has no part {part!r}; it has: {', '.join(names)}")
-    number = names.index(part)
-    tasks = [task for task in simulation.tasks() if task[0] == number]
+    tasks = simulation.tasks(part)
     parts = parallel_map(partial(_simulated_features, simulation, gcc, silent, noises), tasks, processes)
     return gather(parts, [f"{part}_{i:05d}" for _, i in tasks], array, gcc, len(noises), on_progress)
 

@@ -32,6 +32,7 @@ class Preset:
     level: RMS of frames with speech (full scale 1). interferer: chance of a fan, at an SNR of its own.
     speed: degrees a second at most that a talker walks around the array; 0: talkers stand still.
     talker: how directive talkers are; 1 = omnidirectional, 0.5 = cardioid.
+    array: the built-in array to simulate, if no other is given.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Preset:
     interferer_snr: Range = (5.0, 20.0)
     speed: float = 0.0
     talker: Range = (0.45, 0.7)
+    array: str = "pepper"
 
     def scaled(self, factor: float) -> Preset:
         """The same preset with more or fewer recordings in every part (at least one)."""

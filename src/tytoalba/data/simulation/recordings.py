@@ -7,8 +7,11 @@ the features that are computed directly.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +19,7 @@ from numpy.typing import NDArray
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulation.microphones import CEILING
 from tytoalba.data.simulation.noise import fan_sound
-from tytoalba.data.simulation.presets import Part, Preset
+from tytoalba.data.simulation.presets import PRESETS, Part, Preset
 from tytoalba.data.simulation.room import (
     Placement,
     Room,
@@ -27,10 +30,11 @@ from tytoalba.data.simulation.room import (
     loudness,
     room_response,
 )
-from tytoalba.data.simulation.voice import Speech, Voices, say, split_speakers
+from tytoalba.data.simulation.voice import Speech, Voices, choose_voices, say, split_speakers
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float, distance, wrap
-from tytoalba.signal.array import SPEED_OF_SOUND, MicArray
+from tytoalba.signal.array import SPEED_OF_SOUND, MicArray, load_array
+from tytoalba.storage.parallel import parallel_map
 
 ACTIVE_DB, SILENT_DB = -22.0, -40.0
 """A source talks in a frame whose power is above the first, is silent below the second (relative to its
@@ -69,6 +73,28 @@ class Simulation:
     voices: Voices
     seed: int = 0
 
+    @classmethod
+    def of_preset(
+        cls,
+        preset: str = "quick",
+        array: MicArray | str | Path | None = None,
+        *,
+        size: float = 1.0,
+        moving: float = 0.0,
+        speech: str | Path | None = None,
+        seed: int = 0,
+    ) -> Simulation:
+        """A simulation by the name of its preset; see `simulate`."""
+        if preset not in PRESETS:
+            raise DataError(f"no preset called {preset!r}; known: {', '.join(PRESETS)}")
+        if not (0 < size < inf and 0 <= moving < inf and seed >= 0):
+            raise DataError(
+                f"size must be positive, moving and seed cannot be negative; got {size}, {moving} and {seed}"
+            )
+        recipe = replace(PRESETS[preset].scaled(size), speed=moving)
+        mics = array if isinstance(array, MicArray) else load_array(array or recipe.array)
+        return cls(recipe, mics, choose_voices(speech), seed)
+
     def __post_init__(self) -> None:
         for part in self.preset.parts:
             split_speakers(self.voices.n_speakers, part.speakers)
@@ -86,9 +112,17 @@ class Simulation:
         """Length of each recording."""
         return int(self.preset.seconds * self.array.sample_rate)
 
-    def tasks(self) -> list[tuple[int, int]]:
-        """(number of the part, number of the recording) of every recording."""
-        return [(p, i) for p, part in enumerate(self.preset.parts) for i in range(part.n_recordings)]
+    def tasks(self, only: str | None = None) -> list[tuple[int, int]]:
+        """(number of the part, number of the recording) of every recording, or of those of one part."""
+        names = [part.name for part in self.preset.parts]
+        if only is not None and only not in names:
+            raise DataError(f"preset {self.preset.name!r} has no part {only!r}; it has: {', '.join(names)}")
+        return [
+            (p, i)
+            for p, part in enumerate(self.preset.parts)
+            for i in range(part.n_recordings)
+            if only in (None, part.name)
+        ]
 
     def recording(self, task: tuple[int, int]) -> SimulatedRecording:
         """Make one recording."""
@@ -151,6 +185,76 @@ def as_recording(made: SimulatedRecording, subset: str, array: MicArray) -> Reco
     load = partial(np.copy, made.samples)
     hop = array.frame_length // 2
     return Recording(made.name, subset, array, made.frame_ids, made.azimuth, load, array.frame_length, hop)
+
+
+def simulate(
+    preset: str = "quick",
+    array: MicArray | str | Path | None = None,
+    *,
+    part: str | None = None,
+    size: float = 1.0,
+    moving: float = 0.0,
+    speech: str | Path | None = None,
+    seed: int = 0,
+    processes: int = 1,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Recording]:
+    """Labelled recordings of simulated rooms, talkers and noise, for any array.
+
+    Parameters
+    ----------
+    preset : str
+        "quick" (120 recordings), "twin" (5208, like the SSLR data set) or "hard" (with more noise).
+    array : MicArray, str or Path, optional
+        An array, the name of a built-in one or a TOML file; the preset's own (pepper) if not given.
+    part : str, optional
+        Only recordings of this part: "train", "valid" or "test", and "human" of twin and hard.
+    size : float
+        This many times the recordings of the preset, at least one per part.
+    moving : float
+        Talkers walk around the array, at most this many degrees per second.
+    speech : str or Path, optional
+        Folder of real speech, one file per speaker; a synthetic voice if not given.
+    seed : int
+        The same seed gives the same recordings, to the bit.
+    processes : int
+        Processes to use; 0: one per core.
+    on_progress : callable, optional
+        Called with (recordings done, recordings in all) after each.
+
+    Returns
+    -------
+    iterator of Recording
+        Each with its `name`, its part (`subset`), `azimuth` in degrees (n_frames, n_sources) of the frames
+        `frame_ids`, and `load()`: the sound, (n_mics, n_samples). They are made when asked for.
+
+    Raises
+    ------
+    DataError
+        No such preset or part, or a size, speed or seed that makes no sense.
+
+    Examples
+    --------
+    >>> first = next(simulate("quick", "respeaker-usb-4", part="test", size=0.1))
+    >>> first.name, first.load().shape, first.azimuth.shape
+    ('test_00000', (4, 64000), (43, 2))
+    """
+    simulation = Simulation.of_preset(preset, array, size=size, moving=moving, speech=speech, seed=seed)
+    tasks = simulation.tasks(part)
+    return _made(simulation, tasks, processes, on_progress)
+
+
+def _made(
+    simulation: Simulation,
+    tasks: list[tuple[int, int]],
+    processes: int,
+    on_progress: Callable[[int, int], None] | None,
+) -> Iterator[Recording]:
+    made = parallel_map(simulation.recording, tasks, processes)
+    for done, (task, recording) in enumerate(zip(tasks, made, strict=True), 1):
+        if on_progress:
+            on_progress(done, len(tasks))
+        yield as_recording(recording, simulation.preset.parts[task[0]].name, simulation.array)
 
 
 def _place(
