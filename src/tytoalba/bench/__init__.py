@@ -1,1 +1,4 @@
-"""bench: see docs, Architecture."""
+"""How good and how fast: benchmarks, scores, lessons, results, tables, figures and the results page.
+
+Imports everything but `cli`.
+"""

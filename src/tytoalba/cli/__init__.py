@@ -1,1 +1,4 @@
-"""The command `tyto`: each module is a group of commands, `app` puts them together."""
+"""The command `tyto`: one module per group of commands; `app` puts them together.
+
+A command parses its options, calls one function of the library and prints. Imports everything.
+"""

@@ -1,1 +1,4 @@
-"""privacy: see docs, Architecture."""
+"""Attacks on what is stored, and the audit that runs them.
+
+Imports `localizer` and everything below it; `diagnose`, beside it, imports nothing from here.
+"""
