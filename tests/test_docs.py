@@ -1,93 +1,144 @@
-"""What README and docs show works: Python blocks run, and every `tyto` command has the options shown."""
+"""What README and docs show works: every block is run, page by page, and what it prints is compared.
+
+A `sh` or `python` block is run; a `text` block right after it is its output, in which `...` stands for
+anything. A block that is not run says why in a comment above it, and its commands have the options shown.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import typer.main
+from tools.draw_architecture import PICTURE, draw
 
+from tests.helpers.commands import Tyto
+from tests.helpers.snippets import PAGES, ROOT, Block, blocks, matches
+from tests.helpers.states import settle, write_wave
 from tytoalba.bench.config import Config, load_config, shipped_configs
 from tytoalba.bench.results import Run, load_results
-from tytoalba.bench.summary import summarise
+from tytoalba.bench.summary import Summary, summarise
 from tytoalba.cli.app import app
-from tytoalba.data.simulation.presets import PRESETS
+from tytoalba.cli.console import err, out
+from tytoalba.data.simulation.scenes import Scenes
+from tytoalba.learning.prior import make
 from tytoalba.signal.array import MicArray, builtin_arrays
-from tytoalba.storage.soundfiles import write_audio
 
-ROOT = Path(__file__).parents[1]
 RESULTS = sorted(path for part in ("paper", "learner") for path in (ROOT / "results" / part).glob("*.json"))
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+AROUND = {"a.wav": 0.0, "b.wav": 90.0, "c.wav": 180.0, "d.wav": 270.0}
+"""Recordings that a page asks its reader to make, and where the talker stands."""
+PRIVATE = r"(?<!barn )\bowls?\b|\bears?\b|\bshelf\b|\bshelves\b|\bso many\b|one a core|\btold\b|\blooks at\b"
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    found = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    return [text for kind, text in found if kind == language]
+def runnable(page: Path) -> list[Block]:
+    """The blocks of a page that are run."""
+    return [block for block in blocks(page) if block.language in ("sh", "python") and not block.not_run]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=lambda page: page.stem)
+def test_every_block_runs(page: Path, tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settle(monkeypatch, tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(make, "Scenes", partial(Scenes, seconds=1.6))  # the audit's
+    for console in (out, err):
+        monkeypatch.setattr(console, "width", 80)
+    if page.stem == "your-array":
+        for name, azimuth in AROUND.items():
+            write_wave(tmp_path / name, azimuth, seconds=2.0, seed=int(azimuth))
+    names: dict[str, Any] = {}
+    for block in runnable(page):
+        printed = io.StringIO()
+        if block.language == "python":
+            with contextlib.redirect_stdout(printed):
+                exec(compile(block.text, page.name, "exec"), names)
+        else:
+            for line in block.text.splitlines():
+                printed.write(shell(tyto, line))
+        assert not block.output or matches(block.output, printed.getvalue()), printed.getvalue()
+
+
+def shell(tyto: Tyto, line: str) -> str:
+    """Run a line as a shell would, in this process; return what it prints."""
+    words = shlex.split(line, comments=True)
+    assert words[:1] == ["tyto"], line
+    target = Path(words[words.index(">") + 1]) if ">" in words else None
+    ran = tyto(*(words[1:-2] if target else words[1:]))
+    assert ran.code == 0, (line, ran.out, ran.err)
+    if target:
+        target.write_text(ran.out, encoding="utf-8")
+        return ""
+    return ran.out
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
+    """The `tyto` commands that are not run, wherever they stand."""
     for page in PAGES:
-        for block in blocks(page, ""):
-            for line in block.splitlines():
-                words = shlex.split(line, comments=True)
-                if words[:1] == ["tyto"]:
-                    yield f"{page.name}: {line.split('#')[0].strip()}", words[1:]
+        shown = [line for block in blocks(page) if block.not_run for line in block.text.splitlines()]
+        shown += re.findall(r"`(tyto [^`]+)`", page.read_text("utf-8"))
+        for line in shown:
+            command = re.search(r"(?:^|\| )tyto (.*)", line)
+            words = shlex.split(command[1], comments=True) if command else []
+            if words and not words[0].startswith("-"):
+                yield f"{page.name}: {' '.join(words)}", words
 
 
-def test_the_docs_show_commands() -> None:
-    assert len(list(commands())) > 20
-
-
-@pytest.mark.parametrize(("shown", "words"), [pytest.param(*c, id=c[0]) for c in commands()])
+@pytest.mark.parametrize(("shown", "words"), [pytest.param(*c, id=c[0]) for c in dict(commands()).items()])
 def test_commands_have_the_options_shown(shown: str, words: list[str]) -> None:
     command: Any = typer.main.get_command(app)
     while words and words[0] in getattr(command, "commands", {}):
         command, words = command.commands[words[0]], words[1:]
-    assert not hasattr(command, "commands"), f"{shown}: no such command"
-    words = words[: words.index(">")] if ">" in words else words
-    context = command.make_context("tyto", list(words), resilient_parsing=True)
-    known = {name: p for p in command.params for name in (*p.opts, *p.secondary_opts)}
+    if command.name == "bench" and hasattr(command, "commands") and words:
+        assert words[0] in shipped_configs() or words[0] == "NAME", shown
+        command = command.commands["run"]
+    assert command.name != "tyto", f"{shown}: no such command"
+    known = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
+    known |= {"--help", "-h"}
     for word in words:
-        if word.startswith("-") and word != "-":
+        if re.match("--?[a-z]", word):
             assert word in known, f"{shown}: {word}"
-    chosen = context.params
-    if preset := chosen.get("preset"):
-        assert preset in PRESETS
-    if (array := chosen.get("array")) and command.name in ("locate", "simulate"):
-        assert array in builtin_arrays()
-    if command.name == "bench" and not chosen.get("listing"):
-        assert chosen["name"] in shipped_configs()
-
-
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [pytest.param(page.name, code, id=page.name) for page in PAGES for code in blocks(page, "python")],
-)
-def test_python_runs(name: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    sound = 0.1 * np.random.default_rng(0).standard_normal((4, 48000))
-    write_audio("talk.wav", sound, 48000)
-    exec(compile(code, name, "exec"), {})
+    if "--array" in words:
+        assert words[words.index("--array") + 1] in {*builtin_arrays(), "ARRAY", "NAME"}
 
 
 def test_the_array_file_of_the_docs_is_one() -> None:
-    (text,) = blocks(ROOT / "docs" / "arrays.md", "toml")
-    assert MicArray.from_toml(text).n_mics == 4
+    (block,) = [b for b in blocks(ROOT / "docs" / "your-array.md") if b.language == "toml"]
+    assert MicArray.from_toml(block.text).n_mics == 4
 
 
-def test_pictures_and_links_exist() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-            if not target.startswith("http"):
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=lambda p: p.stem
+)
+def test_pages_are_plain(page: Path) -> None:
+    text = page.read_text("utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text):
+        if not target.startswith("http"):
+            there = page.parent / target if target else page
+            assert there.exists(), target
+            assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+    assert max(map(len, text.splitlines())) <= 400
+    assert not re.findall(PRIVATE, text, re.IGNORECASE)
+    assert not re.findall(r"\bcommit [0-9a-f]{7,40}\b", text)
+    assert {block.language for block in blocks(page)} <= {"sh", "python", "toml", "text", ""}
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as the pages and GitHub make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def test_the_picture_of_the_architecture_is_that_of_the_code() -> None:
+    assert PICTURE.read_text("utf-8") == draw(), "run: python tools/draw_architecture.py"
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
@@ -121,47 +172,91 @@ def committed(name: str) -> Run:
 
 
 @cache
-def measured(name: str, decimals: int = 2) -> set[tuple[str, str]]:
-    """MAE and ACC of every row and subset of a committed result without noise, as tables write them."""
+def clean(name: str) -> dict[str, Summary]:
+    """The summaries of a committed result without noise or context, by what the tables call them."""
     run = committed(name)
-    cells = [
-        cell
-        for summary in summarise([replace(run, rows=[row for row in run.rows if "dB" not in row.condition])])
-        for cell in (*summary.subsets.values(), summary.overall, summary.last)
-    ]
+    found = summarise([replace(run, rows=[row for row in run.rows if row.condition == "clean"])])
+    return {f"{s.method} {s.decision} {s.variant}".strip(): s for s in found}
+
+
+ROWS = {
+    "SRP-PHAT": ("table1", "srp-phat"),
+    "Fine-tune (lower bound)": ("table1", "fine-tune"),
+    "iCaRL": ("table1", "icarl"),
+    "SSL-CIL as the paper describes it": ("table1", "ssl-cil"),
+    "SSL-CIL, untrained backbone": ("table1", "ssl-cil-random"),
+    "Joint, the paper's network (upper bound)": ("table1", "joint"),
+    "Joint, the prior's network (strongest bound)": ("joint-network", "joint  network=steered"),
+    "tyto without a prior": ("table1", "tyto"),
+    "tyto before it is taught (the prior alone)": ("shipped-prior", "tyto  learns=False"),
+    "**tyto**": ("shipped-prior", "tyto"),
+}
+"""The rows of the tables of README and Benchmarks: in which file, and how their method's name begins."""
+
+
+def table(page: Path, heading: str) -> list[list[str]]:
+    """The rows of the table whose heading begins so."""
+    (found,) = re.findall(rf"^{re.escape(heading)}.*\n\|[-|]+\n((?:\|.*\n)+)", page.read_text("utf-8"), re.M)
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in found.splitlines()]
+
+
+def row_of(label: str) -> Summary:
+    name, begin = ROWS[label]
+    found = [s for key, s in clean(name).items() if key == begin or key.startswith(f"{begin},")]
+    (summary,) = found
+    return summary
+
+
+@cache
+def everything(name: str) -> list[Summary]:
+    return summarise([committed(name)])
+
+
+def test_noise_and_context_of_the_benchmark_page_are_those_that_were_measured() -> None:
+    page = ROOT / "docs" / "benchmarks.md"
+    files = ["learner", "learner", "joint-network-noise", "shipped-prior", "shipped-prior"]
+    for label, *cells in table(page, "| noise | SRP-PHAT"):
+        kind, *levels = re.findall(r"white|babble|fan|-?\d+", label)
+        for name, cell in zip(files, cells, strict=True):
+            found = {(s.condition, f"{s.last.acc.mean:.1f}") for s in everything(name)}
+            for level, value in zip(levels, cell.split(" / "), strict=True):
+                assert (f"{kind} {level} dB", value) in found
+    files = ["learner", "learner", "learner", "joint-network", "shipped-prior", "shipped-prior"]
+    for name, (_, *cells) in zip(files, table(page, "| | one frame"), strict=True):
+        found = {(s.condition, f"{s.overall.acc.mean:.1f}") for s in everything(name)}
+        assert set(zip(("clean", "context 1", "context 4"), cells, strict=True)) <= found
+
+
+@cache
+def measured(name: str, decimals: int) -> set[tuple[str, str]]:
+    """MAE and ACC of every row and subset of a committed result without noise, as tables write them."""
+    cells = [cell for s in clean(name).values() for cell in (*s.subsets.values(), s.overall, s.last)]
     return {(f"{cell.mae.mean:.{decimals}f}", f"{cell.acc.mean:.1f}") for cell in cells}
 
 
-def test_results_of_the_readme_are_those_that_were_measured() -> None:
-    (table,) = re.findall(r"\n\| \| one source.*?\n\n", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
-    numbers = re.findall(r"(\d+\.\d+) / (\d+\.\d)", table)
-    assert len(numbers) == 10 * 3
-    assert set(numbers) <= measured("table1") | measured("learner") | measured("shipped-prior")
-
-
-def test_the_learner_of_the_docs_is_the_one_that_was_measured() -> None:
-    page = (ROOT / "docs" / "learner.md").read_text("utf-8")
+def test_tables_of_the_experiments_are_those_that_were_measured() -> None:
+    page = (ROOT / "docs" / "experiments.md").read_text("utf-8")
     tables = re.findall(
-        r"\n\|[a-z ]*\| one source \| two sources \| overall \| after.*?\n\n", page, re.DOTALL
+        r"^\|[a-z ]*\| one source \| two sources \| overall \| after.*?\n\n", page, re.S | re.M
     )
     expected = [
         ("learner shipped-prior", 6, 2),
         ("rivals-windows joint-network", 4, 2),
         ("ablation", 27, 1),
     ]
-    for table, (names, n_rows, decimals) in zip(tables, expected, strict=True):
-        pairs = re.findall(r"(\d+\.\d+) / (\d+\.\d)", table)
+    for found, (names, n_rows, decimals) in zip(tables, expected, strict=True):
+        pairs = re.findall(r"(\d+\.\d+) / (\d+\.\d)", found)
         assert len(pairs) == 4 * n_rows, names
         assert set(pairs) <= set.union(*(measured(name, decimals) for name in names.split())), names
 
 
 def judged(name: str, where: str, who: str, n_sources: int, *families: str) -> str:
     """ACC / MAE in `results/priors`, of all frames of these families, or of any, as tables write them."""
-    told = json.loads((ROOT / "results" / "priors" / f"{name}.json").read_text("utf-8"))[where]
+    header = json.loads((ROOT / "results" / "priors" / f"{name}.json").read_text("utf-8"))[where]
     rows = [
         row
-        for family in families or told
-        for row in told[family]
+        for family in families or header
+        for row in header[family]
         if row["who"] == who and row["n_sources"] == n_sources
     ]
     acc, mae = (
@@ -171,19 +266,15 @@ def judged(name: str, where: str, who: str, n_sources: int, *families: str) -> s
 
 
 def test_priors_of_the_docs_are_those_that_were_judged() -> None:
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in (ROOT / "docs" / "learner.md").read_text("utf-8").splitlines()
-        if re.match(r"\| [a-z0-9-]+ \| [12] \|", line)
-    ]
-    priors = [row for row in rows if row[0] in builtin_arrays()]
+    page = ROOT / "docs" / "experiments.md"
+    priors = table(page, "| array | sources | SRP-PHAT")
     assert len(priors) == 12
     for name, n, srp, before, moved, *taught in priors:
         assert srp == judged(name, "judged", "srp", int(n))
         assert before == judged(f"{name}-before", "judged", "prior", int(n))
         assert moved == "-" or moved == judged(f"{name}-moved", "judged", "prior", int(n))
         assert taught == [judged(name, "judged", who, int(n)) for who in ("prior", "blend")]
-    left_out = [row for row in rows if row not in priors]
+    left_out = table(page, "| left out | sources")
     assert len(left_out) == 6
     for family, n, *cells in left_out:
         assert cells == [
@@ -191,3 +282,14 @@ def test_priors_of_the_docs_are_those_that_were_judged() -> None:
             for name in ("pepper", "respeaker-usb-4", "respeaker-6mic")
             for who in ("srp", "prior", "blend")
         ]
+
+
+def test_lessons_of_the_docs_are_those_that_were_measured() -> None:
+    for name, *cells in table(ROOT / "docs" / "benchmarks.md", "| array | taught direction"):
+        was = json.loads((ROOT / "results" / "lessons" / f"{name}.json").read_text("utf-8"))
+        lost = max(-row["change"] for row in was["by_distance"])
+        there, elsewhere = (
+            f"{was['before']:.1f} → {was['after']:.1f}",
+            (was["others_before"], was["others_after"]),
+        )
+        assert cells == [there, "{:.1f} → {:.1f}".format(*elsewhere), f"{lost:.2f}"]

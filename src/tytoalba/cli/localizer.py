@@ -85,7 +85,7 @@ def new(
 def learn(
     model: StateFile,
     data: Annotated[
-        Path, typer.Argument(help="Folder of labelled recordings (docs/data.md), sealed or plain; or SSLR.")
+        Path, typer.Argument(help="Labelled recordings (see docs, Benchmarks) or SSLR; sealed or plain.")
     ],
     part: Annotated[str | None, typer.Option(help="Only recordings of this part, such as train.")] = None,
     identity: IdentityFile = None,

@@ -1,1 +1,4 @@
-"""Labelled sound: recordings, their features, data sets and simulations."""
+"""Labelled sound: data sets, one module each (`datasets` opens a folder), the demo, and simulations.
+
+Imports `storage`, `signal` and `errors`.
+"""

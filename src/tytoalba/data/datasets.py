@@ -45,7 +45,7 @@ def open_dataset(root: str | Path) -> list[Recording]:
     """The recordings of a folder, whatever data set it holds; `DATASETS` lists those that are known."""
     root = Path(root)
     if not root.is_dir():
-        raise DataError(f"{root} is not a folder; tyto simulate makes a data set, docs/data.md lists others")
+        raise DataError(f"{root} is not a folder; tyto simulate makes a data set, see docs, Benchmarks")
     for dataset in DATASETS.values():
         if dataset.recognise(root):
             return dataset.open(root)

@@ -295,7 +295,7 @@ def load_array(name_or_path: str | Path) -> MicArray:
     Parameters
     ----------
     name_or_path : str or Path
-        A name of `builtin_arrays` (`tyto array list`), or a TOML file (docs/arrays.md).
+        A name of `builtin_arrays` (`tyto array list`), or a TOML file (docs/your-array.md).
 
     Returns
     -------

@@ -5,7 +5,7 @@ that the same few weights serve all around the circle: circular convolutions alo
 neighbourhood, maxima and means over the circle the rest. Windows of a frame go through one layer, and what
 any of them says most loudly stands beside the whole frame. Three neighbouring degrees are one cell, which
 saves two thirds of the work. 0.15 million weights do what three million of a plain network do not
-(docs/learner.md). `folded` gives them to `prior.Prior`, which needs no torch.
+(docs/how-it-works.md). `folded` gives them to `prior.Prior`, which needs no torch.
 """
 
 from __future__ import annotations
