@@ -11,6 +11,7 @@ import pytest
 from tests.helpers.commands import Tyto
 from tests.helpers.waves import plane_wave
 from tytoalba.diagnose.wiring import Wiring
+from tytoalba.signal.angles import distance
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.storage.soundfiles import write_audio
 
@@ -61,6 +62,12 @@ def test_swapped_channels_are_exit_code_1_and_a_corrected_file(
     again = tyto("check", *swapped, "-a", new, "--json")
     assert again.code == 0
     assert json.loads(again.out)["corrected"] is None
+    mine = tmp_path / "mine.tyto"
+    assert tyto("new", mine, "-a", new).code == 0  # the prior is found in the order that was
+    for recording in swapped:
+        path, azimuth = recording.split("@")
+        rows = [json.loads(line) for line in tyto("locate", path, "-M", mine, "--json").out.splitlines()]
+        assert np.median(distance([row["azimuth"][0] for row in rows], float(azimuth))) < 5
 
 
 def test_json_says_all(tyto: Tyto, swapped: list[str]) -> None:

@@ -240,6 +240,26 @@ def test_how_it_is_mounted_turns_what_is_taught_and_answered() -> None:
     assert distance(askew.locate(plane_wave(askew.array, 5.0, 0.3))[0].azimuth[0], 5.0) < 3
 
 
+def test_microphones_in_another_order_turned_and_shifted_are_the_same_localizer() -> None:
+    """All of it in the array's own frame: what it learns, answers, shows and forgets, also from its file."""
+    pepper, order, turn = load_array("pepper"), [2, 0, 3, 1], 50.0
+    places = pepper.rotated(turn).coordinates[order] + [0.3, -0.2, 1.0]
+    mine = replace(pepper, name="mine", positions=tuple(map(tuple, places)))
+    plain, other = (Localizer.new(array, n_features=20, seed=0) for array in (pepper, mine))
+    sound = plane_wave(pepper, 90.0, 0.35)
+    plain.teach(sound, 90.0, keep=True, when=1)
+    other.teach(sound[order], 140.0, keep=True, when=1)
+    assert np.array_equal(other.state.learner.memory()["Q"], plain.state.learner.memory()["Q"])
+    for one in (other, Localizer.from_bytes(other.to_bytes()), Localizer(other.model)):
+        for mine_found, found in zip(one.locate(sound[order]), plain.locate(sound), strict=True):
+            assert distance(mine_found.azimuth[0], found.azimuth[0] + turn) < 0.011
+            assert mine_found.probability == found.probability
+    assert np.flatnonzero(other.evidence).tolist() == [140]
+    assert {f.n_sources for f in other.locate(sound[order], taught_only=True)} == {1}
+    assert other.forget(azimuth=140.0).n_frames == 3
+    assert other.to_bytes() == Localizer.new(mine, n_features=20, seed=0).to_bytes()
+
+
 def test_two_at_once_are_taught_as_two() -> None:
     owl = new()
     change = owl.teach(plane_wave(ARRAY, (40.0, 170.0), 0.35), (40.0, 170.0))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tests.helpers.networks import MINE, altered, prior_of_mine
 from tests.helpers.waves import plane_waves
@@ -16,9 +17,18 @@ from tytoalba.errors import PriorError, TytoError
 from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.decisions import Blend
 from tytoalba.learning.prior.prior import Prior, array_of, prior_gcc, scores
-from tytoalba.learning.prior.registry import PriorMaps, find_prior, prior_folder, same_places, shipped_priors
-from tytoalba.signal.angles import decode, distance
-from tytoalba.signal.array import builtin_arrays, load_array
+from tytoalba.learning.prior.registry import (
+    PriorMaps,
+    find_prior,
+    fit,
+    fitting_prior,
+    prior_folder,
+    same_places,
+    shipped_priors,
+)
+from tytoalba.signal.angles import Float, decode, distance
+from tytoalba.signal.array import MicArray, builtin_arrays, load_array
+from tytoalba.signal.symmetry import symmetries
 
 torch = pytest.importorskip("torch")
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
@@ -29,10 +39,68 @@ def prior() -> Prior:
     return prior_of_mine()
 
 
+def moved(array: MicArray, order: Sequence[int], turn: float = 0.0, shift: ArrayLike = 0.0) -> MicArray:
+    """The same microphones in another order, turned by `turn` degrees and shifted (metres)."""
+    places = array.rotated(turn).coordinates[list(order)] + np.asarray(shift)
+    return replace(array, name="mine", positions=tuple(map(tuple, places)), channels=(), yaw=0.0)
+
+
+@pytest.mark.parametrize("name", sorted(shipped_priors()))
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_prior_fits_in_any_order_turn_and_shift(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    built = load_array(name)
+    order, turn, shift = rng.permutation(built.n_mics), rng.uniform(0, 360), rng.uniform(-0.5, 0.5, 3)
+    mine = moved(built, order.tolist(), turn, shift)
+    prior, how = fitting_prior(mine)
+    assert prior.array == Prior.load(shipped_priors()[name]).array
+    assert sorted(how.order) == list(range(built.n_mics))
+    azimuth = np.arange(0.0, 360.0, 15.0)
+    found = mine.fold(decode(PriorMaps(mine, mine.frame_length)(plane_waves(mine, azimuth, noise=0.3))))
+    assert near(found, mine.fold(azimuth), mine).all()
+    # every microphone hears what the one at its place in the prior's array would hear from there
+    late = mine.arrival_times(azimuth + how.turn)[:, how.order] - prior.array.arrival_times(azimuth)
+    assert np.abs(late - late.mean(axis=1, keepdims=True)).max() < 1e-8
+
+
+def near(found: Float, wanted: Float, array: MicArray) -> NDArray[np.bool_]:
+    """Within 5 degrees; a line hears only how far along it a wave comes: three degrees at its side."""
+    if array.mirror_axis is None:
+        return np.asarray(distance(found, wanted) <= 5)
+    along = [np.cos(np.deg2rad(angle - array.mirror_axis)) for angle in (found, wanted)]
+    return np.asarray(np.abs(along[0] - along[1]) <= 0.05)
+
+
+@pytest.mark.parametrize("name", sorted(shipped_priors()))
+def test_microphones_may_be_a_millimetre_beside_their_places_and_not_two(name: str) -> None:
+    built = load_array(name)
+    for beside, fits in ((0.0009, True), (0.002, False)):
+        places = built.coordinates.copy()
+        centred = places[-1] - places.mean(axis=0)
+        places[-1] += beside * built.n_mics / (built.n_mics - 1) * centred / np.linalg.norm(centred)
+        mine = moved(replace(built, positions=tuple(map(tuple, places))), range(built.n_mics)[::-1], 33.0)
+        how = fit(built, mine)
+        assert (how is not None) == fits
+        if how:
+            assert how.order == tuple(range(built.n_mics))[::-1] or len(symmetries(built)) > 1
+
+
+def test_a_mirrored_array_is_another_one_unless_it_is_symmetric() -> None:
+    bent = MicArray("bent", ((0.05, 0.01, 0.0), (0.0, 0.04, 0.0), (-0.03, -0.02, 0.0), (0.0, -0.05, 0.0)))
+    for array, fits in ((bent, False), (load_array("pepper"), True), (load_array("respeaker-6mic"), True)):
+        mirrored = replace(array, positions=tuple((x, -y, z) for x, y, z in array.positions))
+        assert (fit(array, mirrored) is not None) == fits
+        how = fit(array, moved(array, range(array.n_mics), 360.0 - 77.0))
+        assert how is not None
+        assert how.order == tuple(range(array.n_mics))
+        assert how.turn == pytest.approx(283.0)
+    above = replace(MINE, positions=tuple((x, y, 0.002 * k) for k, (x, y, _) in enumerate(MINE.positions)))
+    assert fit(MINE, above) is None
+
+
 @pytest.mark.parametrize(
     ("changes", "same"),
     [
-        ({}, True),
         ({"name": "other", "description": "painted blue", "channels": (5, 4, 2, 0)}, True),
         ({"yaw": 367.0}, True),
         ({"yaw": 10.0}, False),
@@ -193,14 +261,7 @@ def test_shipped_priors_find_any_wave_from_all_around(name: str, noise: float) -
     array, azimuth = load_array(name), np.arange(0.0, 360.0, 5.0)
     maps = PriorMaps(array, array.frame_length)(plane_waves(array, azimuth, noise=noise).astype(np.float32))
     found, wanted = array.fold(decode(maps)), array.fold(azimuth)
-    near = distance(found, wanted) <= 5
-    if array.mirror_axis is None:
-        assert near.all()
-    else:  # a line hears how far along it a wave comes, and nothing else
-        along = [np.cos(np.deg2rad(angle - array.mirror_axis)) for angle in (found, wanted)]
-        off = np.abs(along[0] - along[1])
-        assert off.max() <= 0.05  # three degrees at its side
-        assert off[~near].max(initial=0.0) <= 0.02
+    assert near(found, wanted, array).all()
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -23,8 +23,8 @@ from tytoalba.signal.symmetry import symmetries
 
 NEAR = 1e-3
 """Metres by which each microphone may miss its place in the array of a prior."""
-SAME = 1e-4
-"""Metres: of fits that miss by as much, the first in order of microphones is taken, on every machine."""
+SAME = 1e-6
+"""Metres: of fits that are as good to this, the first by order of microphones wins, on every machine."""
 
 
 def shipped_priors() -> dict[str, Path]:
