@@ -187,8 +187,8 @@ ROWS = {
     "SSL-CIL, untrained backbone": ("table1", "ssl-cil-random"),
     "Joint, the paper's network (upper bound)": ("table1", "joint"),
     "Joint, the prior's network (strongest bound)": ("joint-network", "joint  network=steered"),
-    "tyto without a prior": ("table1", "tyto"),
-    "tyto before it is taught (the prior alone)": ("shipped-prior", "tyto  learns=False"),
+    "tyto without a prior": ("table1", "tyto without prior"),
+    "tyto before it is taught (the prior alone)": ("shipped-prior", "prior alone"),
     "**tyto**": ("shipped-prior", "tyto"),
 }
 """The rows of the tables of README and Benchmarks: in which file, and how their method's name begins."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tytoalba.bench import lessons as teaching
+from tests.helpers.commands import Tyto as Command
+from tytoalba.bench import lessons as lessons_module
 from tytoalba.bench.lessons import Change, summary, teach_everywhere
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.errors import TytoError
@@ -83,7 +85,7 @@ def test_a_lesson_is_forgotten_before_the_next(
             super().learn(phase)
             lessons.append((self, phase))
 
-    monkeypatch.setattr(teaching, "Tyto", Watched)
+    monkeypatch.setattr(lessons_module, "Tyto", Watched)
     teach_everywhere(MINE, SyntheticVoices(), **TINY)
     assert len({id(learner) for learner, _ in lessons}) == len(lessons) == 3  # each learner has one lesson
     for (learner, phase), change in zip(lessons, changes, strict=True):
@@ -114,7 +116,7 @@ def test_more_homes_are_more_rows(changes: list[Change]) -> None:
 def test_a_lesson_helps_where_it_was_given() -> None:
     """Much taught, hardly any prior: the words of somebody else are found where they come from."""
     lessons = teach_everywhere(
-        MINE, SyntheticVoices(), **TINY | {"n_directions": 2, "seconds": 2.0, "simulated": 0}, alpha=1e-3
+        MINE, SyntheticVoices(), **TINY | {"n_directions": 2, "seconds": 2.0, "simulated": 0}, ridge=1e-3
     )
     assert np.mean([c.after for c in lessons]) >= np.mean([c.before for c in lessons])
 
@@ -123,6 +125,49 @@ def test_an_array_without_a_prior_is_told_how_to_get_one() -> None:
     unknown = replace(MINE, name="strange", yaw=99.0)
     with pytest.raises(TytoError, match="strange has no prior to start from; `tyto prior strange`"):
         teach_everywhere(unknown, SyntheticVoices(), **TINY)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"n_homes": 0}, "homes must be at least 1"),
+        ({"n_directions": 1}, "directions must be at least 2"),
+        ({"seconds": 0.1}, "seconds must be from 0.5 to 60"),
+        ({"seconds": np.nan}, "seconds must be from 0.5 to 60"),
+        ({"n_features": 0}, "features must be at least 1"),
+        ({"ridge": 0.0}, "ridge must be positive"),
+        ({"ridge": np.nan}, "ridge must be positive"),
+        ({"simulated": -1}, "simulated and seed must not be negative"),
+        ({"seed": -1}, "simulated and seed must not be negative"),
+    ],
+)
+def test_lessons_that_make_no_sense_are_refused(options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(TytoError, match=complaint):
+        teach_everywhere(MINE, SyntheticVoices(), **TINY | options)
+
+
+def test_the_command(tyto: Command, tmp_path: Path) -> None:
+    mine, results = tmp_path / "mine.toml", tmp_path / "new" / "changes.json"
+    mine.write_text(MINE.to_toml())
+    few = ("--homes", "1", "--directions", "2", "--seconds", "1", "--features", "60", "--simulated", "1")
+    ran = tyto("bench", "lessons", mine, *few, "--results", results, "--json")
+    assert ran.code == 0, ran.err
+    measured = json.loads(ran.out)
+    assert json.loads(results.read_text()) == measured
+    assert (measured["array"], measured["seconds"], measured["homes"]) == (str(mine), 1.0, 1)
+    assert [(row["degrees"], row["n"]) for row in measured["by_distance"]] == [(180.0, 2)]
+    change = measured["others_after"] - measured["others_before"]
+    assert measured["by_distance"][0]["change"] == pytest.approx(change)
+    ran = tyto("bench", "lessons", mine, *few)
+    assert ran.code == 0, ran.err
+    first, second = ran.out.splitlines()
+    assert first.startswith("1 s of teaching at a direction, 2 lessons: accuracy there ")
+    assert f"{measured['before']:.1f} -> {measured['after']:.1f} %" in first
+    assert f"elsewhere {measured['others_before']:.1f} -> {measured['others_after']:.1f} %" in first
+    assert second.startswith("  180 degrees away: ")
+    assert second.endswith(" points (2 directions)")
+    for bad in (("no-such-array",), ("pepper", "--speech", "no-such-folder")):
+        assert bad[-1] in tyto("bench", "lessons", *bad).error
 
 
 def test_the_summary_adds_up(changes: list[Change]) -> None:

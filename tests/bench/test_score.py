@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.helpers.waves import plane_wave
-from tytoalba.bench.score import Outcome, decisions, overall, run_localizer, run_method, score
+from tytoalba.bench.score import Outcome, decisions, overall, score, score_recordings
 from tytoalba.data.folder import open_folder
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulation.export import write_simulation
@@ -35,6 +36,14 @@ NAN = np.nan
 
 def outcome(reference: list[list[float]], estimate: list[list[float]], recording: list[int]) -> Outcome:
     return Outcome(np.array(reference), np.array(estimate), np.array(recording))
+
+
+def of_method(recordings: list[Recording], method: str = "srp", **options: Any) -> dict[int, Outcome]:
+    return score_recordings(recordings, [method], **options)[method]
+
+
+def of_localizer(recordings: list[Recording], localizer: Localizer, **options: Any) -> dict[int, Outcome]:
+    return score_recordings(recordings, [], {"mine": localizer}, **options)["mine"]
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +123,9 @@ def test_overall_is_weighted_by_frames() -> None:
 
 @pytest.mark.parametrize("method", ["srp", "music"])
 def test_methods_find_easy_sources(recordings: list[Recording], method: str) -> None:
-    seen: list[tuple[int, int]] = []
-    outcomes = run_method(recordings, method, on_progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(i, 6) for i in range(1, 7)]
+    seen: list[tuple[str, int, int]] = []
+    outcomes = of_method(recordings, method, on_progress=lambda *news: seen.append(news))
+    assert seen == [(method, i, 6) for i in range(1, 7)]
     assert set(outcomes) == {1, 2}
     for n, found in outcomes.items():
         n_frames = sum(int((r.n_sources == n).sum()) for r in recordings)
@@ -134,7 +143,7 @@ def test_methods_find_easy_sources(recordings: list[Recording], method: str) -> 
 
 
 def test_the_band_matters(recordings: list[Recording]) -> None:
-    wide, narrow = (score(run_method(recordings, band=band)[1]) for band in ((100.0, 8000.0), (100.0, 250.0)))
+    wide, narrow = (score(of_method(recordings, band=band)[1]) for band in ((100.0, 8000.0), (100.0, 250.0)))
     assert wide.acc.value > narrow.acc.value + 10
 
 
@@ -147,30 +156,43 @@ def as_labelled(array: MicArray, azimuths: list[float], labels: list[list[float]
 
 def test_silent_frames_and_crowds_are_left_out() -> None:
     labels = [[NAN, NAN, NAN], [80.0, NAN, NAN], [10.0, 20.0, 30.0], [80.0, NAN, NAN]]
-    found = run_method([as_labelled(RESPEAKER, [80.0], labels)])
+    found = of_method([as_labelled(RESPEAKER, [80.0], labels)])
     assert set(found) == {1}
     np.testing.assert_array_equal(found[1].reference, [[80.0], [80.0]])
     np.testing.assert_array_equal(found[1].estimate, [[80.0], [80.0]])
-    assert run_method([as_labelled(RESPEAKER, [80.0], labels[:1])]) == {}
+    assert of_method([as_labelled(RESPEAKER, [80.0], labels[:1])]) == {}
 
 
 def test_an_array_on_a_line_is_judged_by_what_it_can_tell() -> None:
-    behind = run_method([as_labelled(LINEAR, [150.0], [[150.0, NAN]] * 5)])[1]
+    behind = of_method([as_labelled(LINEAR, [150.0], [[150.0, NAN]] * 5)])[1]
     np.testing.assert_allclose(behind.reference, 30.0)
     assert (distance(behind.estimate, 30.0) <= 1).all()
-    both = run_method([as_labelled(LINEAR, [150.0, 300.0], [[150.0, 300.0]] * 5)])[2]
+    both = of_method([as_labelled(LINEAR, [150.0, 300.0], [[150.0, 300.0]] * 5)])[2]
     assert score(both).acc.value >= 80  # its image is not taken for the second source
 
 
 def test_a_pair_of_microphones_is_not_asked_for_two_sources() -> None:
     pair = MicArray("pair", ((0.0, 0.1, 0.0), (0.0, -0.1, 0.0)), 16000)
-    found = run_method([as_labelled(pair, [30.0], [[30.0, NAN], [30.0, 200.0]])])
+    found = of_method([as_labelled(pair, [30.0], [[30.0, NAN], [30.0, 200.0]])])
     assert set(found) == {1}
 
 
-def test_no_recordings_are_refused() -> None:
+def test_what_cannot_be_scored_is_refused_before_any_work(recordings: list[Recording]) -> None:
+    """A missing prior, a localizer of another array: nothing is scored and thrown away."""
+    moved = np.array(RESPEAKER.positions) * 1.5
+    unknown = replace(RESPEAKER, name="mine", positions=tuple(map(tuple, moved.tolist())))
+    other = [replace(recording, array=unknown) for recording in recordings]
+    seen: list[Any] = []
+    with pytest.raises(TytoError, match="no prior fits the microphones of mine"):
+        score_recordings(other, ["srp", "prior"], on_progress=lambda *news: seen.append(news))
+    localizer = Localizer.new(LINEAR, n_features=30, seed=0)
+    with pytest.raises(TytoError, match="was recorded by another array"):
+        score_recordings(recordings, ["srp"], {"mine": localizer}, on_progress=lambda *n: seen.append(n))
+    with pytest.raises(TytoError, match="no method called 'ears'; known: srp, music"):
+        score_recordings(recordings, ["srp", "ears"], on_progress=lambda *news: seen.append(news))
     with pytest.raises(DataError, match="no recordings to evaluate on"):
-        run_method([])
+        score_recordings([])
+    assert not seen
 
 
 # ---- localizers, which say how sure they are
@@ -202,11 +224,11 @@ def test_methods_tell_no_confidence() -> None:
 
 
 def test_a_localizer_is_judged_by_what_it_answers(recordings: list[Recording]) -> None:
-    owl = Localizer.new(RESPEAKER, n_features=30, seed=0)
-    seen: list[tuple[int, int]] = []
-    outcomes = run_localizer(recordings, owl, on_progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(i, 6) for i in range(1, 7)]
-    methods = run_method(recordings)
+    localizer = Localizer.new(RESPEAKER, n_features=30, seed=0)
+    seen: list[tuple[str, int, int]] = []
+    outcomes = of_localizer(recordings, localizer, on_progress=lambda *news: seen.append(news))
+    assert seen == [("mine", i, 6) for i in range(1, 7)]
+    methods = of_method(recordings)
     assert set(outcomes) == set(methods) == {1, 2}
     for n, found in outcomes.items():
         np.testing.assert_array_equal(found.reference, methods[n].reference)
@@ -215,7 +237,7 @@ def test_a_localizer_is_judged_by_what_it_answers(recordings: list[Recording]) -
         assert score(found).acc.value > (90 if n == 1 else 60)
         assert score(found).surer_half >= score(found).acc.value
     number, alone = next((k, r) for k, r in enumerate(recordings) if (r.n_sources == 1).all())
-    located = owl.locate(alone.load(), silence_db=-200.0)
+    located = localizer.locate(alone.load(), silence_db=-200.0)
     expected = [located[k].azimuth + (located[k].probability or ()) for k in alone.frame_ids]
     here = outcomes[1].recording == number
     assert outcomes[1].probability is not None
@@ -226,21 +248,16 @@ def test_a_localizer_is_judged_by_what_it_answers(recordings: list[Recording]) -
 def test_a_localizer_that_is_mounted_otherwise_answers_so() -> None:
     turned = RESPEAKER.rotated(50.0)
     recording = as_labelled(turned, [130.0], [[130.0, NAN]] * 4)
-    found = run_localizer([recording], Localizer.new(turned, n_features=30, seed=0))[1]
+    found = of_localizer([recording], Localizer.new(turned, n_features=30, seed=0))[1]
     assert (distance(found.estimate, 130.0) <= 3).all()
     with pytest.raises(TytoError, match="r was recorded by another array"):
-        run_localizer([recording], Localizer.new(RESPEAKER, n_features=30, seed=0))
+        of_localizer([recording], Localizer.new(RESPEAKER, n_features=30, seed=0))
 
 
 def test_a_localizer_on_a_line_is_judged_by_what_it_can_tell() -> None:
     recording = as_labelled(LINEAR, [150.0, 290.0], [[150.0, NAN]] + [[150.0, 290.0]] * 4)
-    found = run_localizer([recording], Localizer.new(LINEAR, n_features=30, seed=0))
+    found = of_localizer([recording], Localizer.new(LINEAR, n_features=30, seed=0))
     np.testing.assert_allclose(found[1].reference, 30.0)
     np.testing.assert_allclose(found[2].reference, [[30.0, 290.0]] * 4)
     facing = distance(np.concatenate([found[n].estimate.ravel() for n in found]), 0.0)
     assert (facing <= 90).all()
-
-
-def test_no_recordings_for_a_localizer_are_refused() -> None:
-    with pytest.raises(DataError, match="no recordings to evaluate on"):
-        run_localizer([], Localizer.new(RESPEAKER, n_features=30, seed=0))

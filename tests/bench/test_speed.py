@@ -68,6 +68,7 @@ def test_measurement_without_pyroomacoustics(monkeypatch: pytest.MonkeyPatch) ->
     assert speed.pyroomacoustics_srp() is None
     rows = speed.measure(n_frames=2, repeats=1)
     assert "pyroomacoustics" not in [row.name for row in rows]
+    assert [row.ratio is None for row in rows] == [False] * 3 + [True] * 2  # nothing to compare SRP-PHAT with
     assert all(row.frames_per_second > 0 for row in rows)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,15 +72,16 @@ def test_table_1(made: tuple[list[Table], list[summary.Summary]]) -> None:
     ]
     ours = next(s for s in made[1] if s.label == "SSL-CIL" and s.condition == "clean")
     row = line(table, "SSL-CIL")
-    assert row["paper overall"] == "5.04 / 90.9"
+    assert row["paper overall (86:14)"] == "5.04 / 90.9"
     assert row["paper human N=2"] == "6.44 / 70.6"
     mae, acc = ours.overall.mae, ours.overall.acc
     assert row["overall"] == f"{mae.mean:.2f} ± {mae.std:.2f} / {acc.mean:.1f} ± {acc.std:.1f}"
-    assert row["keeps"] == "nothing (4.0 MB)"
-    assert line(table, "iCaRL")["keeps"] == "exemplars (8.4 MB)"
-    assert line(table, "iCaRL (output)")["paper overall"] == tables.NONE
+    assert (row["keeps"], row["carries"]) == ("nothing", "4.0 MB")
+    icarl = line(table, "iCaRL")
+    assert (icarl["keeps"], icarl["carries"]) == ("exemplars", "8.4 MB")
+    assert line(table, "iCaRL (output)")["paper overall (86:14)"] == tables.NONE
     assert line(table, "LwF")["overall"] == tables.NONE
-    assert line(table, "LwF")["paper overall"] == "37.06 / 46.0"
+    assert line(table, "LwF")["paper overall (86:14)"] == "37.06 / 46.0"
     assert "Compare the order" in table.note
 
 
@@ -110,10 +113,54 @@ def test_one_seed_has_no_spread_and_missing_subsets_no_column(tmp_path: Path) ->
 
 
 def test_summary_for_the_terminal(tmp_path: Path) -> None:
-    header, *rows = tables.summary(results.load_results(sample.saved(tmp_path, sample.document(2))))
-    assert {len(row) for row in rows} == {len(header)}
-    assert [row[0] for row in rows][:3] == ["Joint", "Fine-tune", "iCaRL"]
-    assert dict(zip(header, rows[0], strict=True))["paper"] == "3.19 / 94.0"
+    run = results.load_results(sample.saved(tmp_path, sample.document(2)))
+    table = tables.summary(run)
+    assert {len(row) for row in table.rows} == {len(table.header)}
+    assert [row[0] for row in table.rows][:3] == ["Joint", "Fine-tune", "iCaRL"]
+    joint = line(table, "Joint")
+    assert joint["paper overall"] == "94.0"
+    assert (joint["keeps"], line(table, "iCaRL")["keeps"]) == ("all", "some")
+    widths = [max(len(cell) for cell in column) for column in zip(table.header, *table.rows, strict=True)]
+    assert sum(widths) + len(widths) - 1 <= 80
+    for words in ("MAE in degrees / ACC in %", "Forgets: ", "Keeps: ", "other data: compare the order only"):
+        assert words in table.note
+    assert run.data_name in table.title
+    real = tables.summary(replace(run, data={"name": "sslr"}))
+    assert "other data" not in real.note
+
+
+def test_both_weightings_of_overall(tmp_path: Path) -> None:
+    """By our frames, and by the paper's: 178 000 with one source, 29 000 with two."""
+    rows = [sample.row("joint", 0), sample.row("joint", 0, n_sources=2)]
+    runs = results.load(sample.saved(tmp_path, sample.document(1) | {"rows": rows}))
+    (found,) = summary.summarise(runs)
+    one, two = (found.subsets["test", n].acc.mean for n in (1, 2))
+    assert found.overall_86_14.acc.mean == pytest.approx((178 * one + 29 * two) / 207)
+    assert found.overall.acc.mean != pytest.approx(found.overall_86_14.acc.mean)
+    runs = results.load(sample.saved(tmp_path, sample.document(1) | {"rows": rows[:1]}))
+    (alone,) = summary.summarise(runs)
+    assert math.isnan(alone.overall_86_14.acc.mean)
+    assert line(tables.after_table([alone]), "Joint")["overall (86:14)"] == tables.NONE
+
+
+def test_one_system_has_one_name(tmp_path: Path) -> None:
+    """What files call `tyto` is three systems, of which one answers with taught directions only."""
+    with_prior = {"kept_bytes": {"G": 8, "prior": 64}}
+    alone = {"variant": "learns=False, answers=anywhere", "options": {"learns": False, "answers": "anywhere"}}
+    rows = [
+        sample.row("tyto", 0) | {"kept_bytes": {"G": 8}, "options": {}},
+        sample.row("tyto", 1) | with_prior | {"options": {}},
+        sample.row("tyto", 2) | with_prior | alone,
+    ]
+    runs = results.load(sample.saved(tmp_path, sample.document(1) | {"rows": rows}))
+    summaries = summary.summarise(runs)
+    assert [(s.label, s.masked) for s in summaries] == [
+        ("tyto without prior", False),
+        ("tyto", True),
+        ("prior alone", False),
+    ]
+    made = by_name(tables.tables(runs, summaries), "table1")
+    assert "Only directions taught so far are answered by tyto." in made.note
 
 
 def test_csv(made: tuple[list[Table], list[summary.Summary]]) -> None:

@@ -1,4 +1,4 @@
-"""`tyto prior` and `tyto teaching`: from an array to a file and numbers, and refusals in one line."""
+"""`tyto prior`: from an array to a file and numbers, and refusals in one line."""
 
 from __future__ import annotations
 
@@ -300,70 +300,11 @@ main()
     assert "Traceback" not in ran.stderr
 
 
-# ---- tyto teaching
-
-
-@pytest.mark.usefixtures("untrained")
-def test_teaching(tyto: Tyto, tmp_path: Path, mine: Path) -> None:
-    results = tmp_path / "new" / "changes.json"
-    ran = tyto("teaching", mine, *LESSONS, "--results", results, "--json")
-    assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
-    assert json.loads(results.read_text()) == told
-    assert (told["array"], told["seconds"], told["homes"]) == (str(mine), 1.0, 1)
-    assert [row["degrees"] for row in told["by_distance"]] == [180.0]
-    assert told["by_distance"][0]["n"] == 2
-    assert told["by_distance"][0]["change"] == pytest.approx(told["others_after"] - told["others_before"])
-    ran = tyto("teaching", mine, *LESSONS)
-    assert ran.code == 0, ran.err
-    first, second = ran.out.splitlines()
-    assert first.startswith("1 s of teaching at a direction, 2 lessons: accuracy there ")
-    assert f"{told['before']:.1f} -> {told['after']:.1f} %" in first
-    assert f"elsewhere {told['others_before']:.1f} -> {told['others_after']:.1f} %" in first
-    assert second.startswith("  180 degrees away: ")
-    assert second.endswith(" points (2 directions)")
-
-
-def test_teaching_needs_a_prior(tyto: Tyto, mine: Path) -> None:
-    refused = tyto("teaching", mine, *LESSONS).error
-    assert "mine has no prior to start from; `tyto prior mine` makes one" in refused
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("no-such-array",), "no array called 'no-such-array'"),
-        (("pepper", "--homes", "0"), "--homes must be at least 1"),
-        (("pepper", "--directions", "1"), "--directions at least 2"),
-        (("pepper", "--seconds", "0.1"), "--seconds from 0.5 to 60"),
-        (("pepper", "--seconds", "nan"), "--seconds from 0.5 to 60"),
-        (("pepper", "--features", "0"), "--features at least 1"),
-        (("pepper", "--alpha", "0"), "--alpha positive"),
-        (("pepper", "--alpha", "nan"), "--alpha positive"),
-        (("pepper", "--simulated", "-1"), "--simulated and --seed not negative"),
-        (("pepper", "--seed", "-1"), "--simulated and --seed not negative"),
-        (("pepper", "--speech", "no-such-folder"), "no-such-folder"),
-    ],
-)
-def test_teaching_that_makes_no_sense_is_refused(
-    tyto: Tyto, arguments: tuple[str, ...], complaint: str
-) -> None:
-    assert complaint in tyto("teaching", *arguments).error
-
-
 # ---- help
 
 
-@pytest.mark.parametrize(
-    ("command", "examples"),
-    [
-        ("prior", ("tyto prior my-array.toml", "tyto prior pepper --scenes")),
-        ("teaching", ("tyto teaching respeaker-usb-4 --homes",)),
-    ],
-)
-def test_help_shows_examples(tyto: Tyto, command: str, examples: tuple[str, ...]) -> None:
-    ran = tyto(command, "--help")
+def test_help_shows_examples(tyto: Tyto) -> None:
+    ran = tyto("prior", "--help")
     assert ran.code == 0
-    assert "Examples:" in ran.out
-    for example in examples:
-        assert example in ran.out
+    for words in ("Examples:", "tyto prior my-array.toml", "tyto prior pepper --scenes"):
+        assert words in ran.out

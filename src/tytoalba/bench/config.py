@@ -30,12 +30,13 @@ class Config:
     """A benchmark, as its TOML file says it.
 
     methods: names in `METHODS`. options: hyper-parameters by method. variants: for a method, a list of
-    options to run one after another (a sweep). Two options are for any method and are not told to it:
+    options to run one after another (a sweep). Two options are for any method, which does not get them:
     windows = false shows it whole frames alone, without the windows that `parts` adds; plain = true shows it
     whole frames and all bands as one, as the paper's methods see them.
+    array: for simulations; that of the preset where there is none.
     bands, parts: of GCC-PHAT, as `GccPhat` takes them. noises and snr: test conditions beside the quiet one.
     max_sources: training frames with more sources than this are left out.
-    context: further conditions: scores averaged over so many neighbouring frames on each side.
+    context: further conditions: scores averaged over this many neighbouring frames on each side.
     judged_on: "valid" for choosing hyper-parameters, so that the test rooms stay unseen.
     verify: check at every phase of the first seed that what was accumulated equals the joint closed form.
     """
@@ -43,6 +44,7 @@ class Config:
     name: str
     about: str = ""
     data: str = "simulated:quick"
+    array: str = ""
     methods: tuple[str, ...] = ("srp-phat", "tyto")
     seeds: tuple[int, ...] = (0,)
     n_phases: int = 10
@@ -78,6 +80,7 @@ class Config:
         wanted = {
             "name": ("a file name", Path(str(self.name)).name == self.name and self.name.isprintable()),
             "data": ("text", isinstance(self.data, str)),
+            "array": ("text", isinstance(self.array, str)),
             "seeds": ("whole numbers from 0", all(isinstance(s, int) and s >= 0 for s in self.seeds)),
             "n_phases": (f"from 1 to {N_DIRECTIONS}", self.n_phases in range(1, N_DIRECTIONS + 1)),
             "max_sources": ("at least 1", isinstance(self.max_sources, int) and self.max_sources >= 1),
@@ -137,6 +140,11 @@ class Job:
     def key(self) -> tuple[str, str, int]:
         """What tells it from the others of its benchmark."""
         return self.method, self.variant, self.seed
+
+
+def as_json(table: dict[str, Any]) -> dict[str, Any]:
+    """As JSON has it: lists for tuples, infinity as text."""
+    return dict(json.loads(json.dumps(table), parse_constant=str))
 
 
 def shipped_configs() -> dict[str, Path]:

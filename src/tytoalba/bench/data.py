@@ -159,7 +159,7 @@ def load_benchdata(
     size: float = 1.0,
     seed: int = 0,
     speech: Path | None = None,
-    array: str = "pepper",
+    array: str | None = None,
     processes: int = 1,
     announce: Announce | None = None,
 ) -> BenchData:
@@ -168,7 +168,7 @@ def load_benchdata(
     data: "simulated:PRESET", or a folder: SSLR, recordings of one's own, or the authors' .mat features.
     bands, parts: of GCC-PHAT, as `GccPhat` takes them; the authors' features are what they are.
     noises: conditions to test under beside the quiet one, on `noise_share` of the test recordings.
-    size, seed, speech, array: for simulations.
+    size, seed, speech, array: for simulations; recordings name their array themselves.
     """
     if data.startswith("simulated:"):
         preset = data.removeprefix("simulated:")
@@ -176,6 +176,8 @@ def load_benchdata(
         mics = simulation.array
         gcc = _gcc(mics, mics.frame_length, bands, parts)
         return _simulated(data, simulation, gcc, noises, noise_share, processes, announce)
+    if array:
+        raise DataError(f"{data} names its array itself: leave out the array {array!r}")
     root = Path(data).expanduser()
     if root.is_dir() and any(root.glob("*_GCCPHAT_SSLR*.mat")):
         return _from_mat(data_name(data), open_mat(root))

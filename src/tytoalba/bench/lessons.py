@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from tytoalba.data.simulation.home import Home
 from tytoalba.data.simulation.room import convolved
-from tytoalba.data.simulation.voice import Voices, say, split_speakers
+from tytoalba.data.simulation.voice import Voices, choose_voices, say, split_speakers
 from tytoalba.errors import TytoError
 from tytoalba.learning.method import Task
 from tytoalba.learning.phases import Phase
@@ -25,7 +26,7 @@ from tytoalba.learning.prior.prior import prior_gcc
 from tytoalba.learning.prior.registry import find_prior
 from tytoalba.learning.tyto import Tyto
 from tytoalba.signal.angles import decode, distance
-from tytoalba.signal.array import MicArray
+from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.audio import frames, spoken
 from tytoalba.signal.gcc import GccPhat
 from tytoalba.signal.metrics import within
@@ -64,18 +65,28 @@ def teach_everywhere(
     n_directions: int = 12,
     seconds: float = 5.0,
     n_features: int = 2000,
-    alpha: float = 0.3,
+    ridge: float = 0.3,
     simulated: int = 2,
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Change]:
     """Teach each direction of each home alone, and ask about all of them before and after."""
+    limits = {
+        "homes must be at least 1": n_homes >= 1,
+        "directions must be at least 2": n_directions >= 2,
+        "seconds must be from 0.5 to 60": 0.5 <= seconds <= 60,
+        "features must be at least 1": n_features >= 1,
+        "ridge must be positive": ridge > 0,
+        "simulated and seed must not be negative": min(seed, simulated) >= 0,
+    }
+    if wrong := [what for what, right in limits.items() if not right]:
+        raise TytoError(wrong[0])
     gcc = prior_gcc(array)
     if find_prior(array) is None:
         raise TytoError(f"{array.name} has no prior to start from; `tyto prior {array.name}` makes one")
     task = Task(gcc.n_features, seed=seed, array=array, gcc=gcc)
     make = partial(
-        Tyto, task, n_features=n_features, ridge=alpha, simulated=simulated, views=1, answers="anywhere"
+        Tyto, task, n_features=n_features, ridge=ridge, simulated=simulated, views=1, answers="anywhere"
     )
     changes = []
     for number in range(n_homes):
@@ -92,6 +103,19 @@ def teach_everywhere(
             if on_progress:
                 on_progress(len(changes), n_homes * n_directions)
     return changes
+
+
+def measure_lessons(
+    array: str, speech: Path | None = None, *, n_homes: int = 4, seconds: float = 5.0, **options: Any
+) -> dict[str, Any]:
+    """Teach everywhere (see `teach_everywhere` for the options) and sum up what changed.
+
+    array: a built-in name or a TOML file. speech: folder of real speech; a synthetic voice without one.
+    """
+    changes = teach_everywhere(
+        load_array(array), choose_voices(speech), n_homes=n_homes, seconds=seconds, **options
+    )
+    return {"array": array, "seconds": seconds, "homes": n_homes, **summary(changes)}
 
 
 def summary(changes: list[Change]) -> dict[str, Any]:

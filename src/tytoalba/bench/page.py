@@ -23,11 +23,10 @@ from typing import Any
 
 from tytoalba.bench import figures as figures
 from tytoalba.bench import paper as paper
-from tytoalba.bench.plots import save_figure
+from tytoalba.bench.plots import check_drawing, save_figure
 from tytoalba.bench.results import METRICS, Run, load
 from tytoalba.bench.summary import Summary, summarise
 from tytoalba.bench.tables import Table, csv_rows, latex, markdown, markdown_text, plain, tables
-from tytoalba.errors import MissingExtraError
 from tytoalba.storage.files import written_whole
 
 _DIGITS = {"acc": 2, "mae": 3}
@@ -39,6 +38,7 @@ def render(results: Sequence[Path] | Path, out: Path) -> list[Path]:
     results: one or several result files of the same data set. Nothing is written unless all of them can be
     read; each file is written whole or not at all. Returns the paths written.
     """
+    check_drawing()
     runs = load(results)
     summaries = summarise(runs)
     made = tables(runs, summaries)
@@ -177,10 +177,8 @@ def _origin(runs: Sequence[Run]) -> str:
 
 def _pictures(summaries: Sequence[Summary], out: Path) -> list[Path]:
     """The pictures, of the methods themselves or, where there are only variants, of all that is clean."""
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise MissingExtraError("pictures", "plot") from error
+    import matplotlib as mpl
+
     shown = plain(summaries) or [s for s in summaries if s.condition == "clean"] or list(summaries)
     curves = figures.accuracy_curves(shown)
     drawn = {

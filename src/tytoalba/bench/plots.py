@@ -127,12 +127,19 @@ def plot_reliability(probability: ArrayLike, right: ArrayLike, title: str, n_bin
     return figure
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, its size in inches; no window is opened."""
+def check_drawing() -> None:
+    """Refuse where nothing can be drawn: worth asking before hours of work."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("pictures", "plot") from error
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, its size in inches; no window is opened."""
+    check_drawing()
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -142,7 +149,7 @@ def check_picture(path: str | Path) -> None:
         raise TytoError(f"{path}: the name of a picture ends in {', '.join(PICTURES)}")
     if not Path(path).parent.is_dir():
         raise TytoError(f"{path}: there is no folder {Path(path).parent}; make it first")
-    new_figure(1.0, 1.0)
+    check_drawing()
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:

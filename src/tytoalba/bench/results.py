@@ -47,7 +47,19 @@ class Row:
     @property
     def group(self) -> tuple[str, str, str, str]:
         """What the seeds and subsets of one summary share."""
-        return self.method, self.decision, self.variant, self.condition
+        method, variant = self.system
+        return method, self.decision, variant, self.condition
+
+    @property
+    def system(self) -> tuple[str, str]:
+        """Method and variant, where the three systems that files call `tyto` have names of their own."""
+        if self.method != "tyto":
+            return self.method, self.variant
+        if self.options.get("learns") is False:
+            parts = self.variant.split(", ")
+            rest = [part for part in parts if part not in ("learns=False", "answers=anywhere")]
+            return "prior alone", ", ".join(rest)
+        return ("tyto" if "prior" in self.kept_bytes else "tyto without prior"), self.variant
 
     @property
     def subset(self) -> Subset:
@@ -58,6 +70,12 @@ class Row:
     def n_frames(self) -> int:
         """Test frames of all phases."""
         return int(self.counts.sum())
+
+    @property
+    def masked(self) -> bool:
+        """Whether answers were limited to the directions taught so far, as `tyto` with a prior does."""
+        anywhere = self.options.get("answers") == "anywhere" or self.options.get("prior_frames") == 0
+        return self.system[0] == "tyto" and not anywhere
 
     def matrix(self, metric: Metric) -> Float:
         """The matrix of one metric."""

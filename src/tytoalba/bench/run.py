@@ -6,36 +6,173 @@ was stopped goes on where it was. Tables and figures need nothing else (`tytoalb
 
 from __future__ import annotations
 
+import inspect
 import json
 import platform
+import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from tytoalba import __version__
-from tytoalba.bench.config import SEES, Config, Job
-from tytoalba.bench.data import CLEAN, BenchData, Frames
+from tytoalba.bench.config import SEES, Config, as_json, load_config
+from tytoalba.bench.data import Announce, BenchData, data_name, load_benchdata
+from tytoalba.bench.job import run_job
+from tytoalba.bench.page import render
+from tytoalba.bench.plots import check_drawing
 from tytoalba.errors import TytoError
-from tytoalba.learning.method import Method, Task
 from tytoalba.learning.methods import METHODS
-from tytoalba.learning.phases import Phase, generalised, groups, phase_of, split
-from tytoalba.signal.angles import Float, decode, decode_two
-from tytoalba.signal.metrics import match, within
+from tytoalba.learning.methods.analytic import Analytic
+from tytoalba.learning.methods.finetune import Gradient
+from tytoalba.learning.phases import groups
 from tytoalba.storage.files import written_whole
 from tytoalba.storage.parallel import available_cores, parallel_map
 
 FORMAT, VERSION = "tytoalba-results", 1
-SECTOR = 15
-LARGEST_DEVIATION = 1e-6
-"""Of accumulated weights from the joint closed form, relative; rounding in float64 stays below it."""
+
+
+def run_benchmark(
+    name_or_file: str,
+    *,
+    data: str | None = None,
+    array: str | None = None,
+    methods: Sequence[str] | None = None,
+    seeds: Sequence[int] | None = None,
+    size: float | None = None,
+    changes: Sequence[str] = (),
+    speech: Path | None = None,
+    output: Path = Path("out"),
+    cache: Path | None = None,
+    report: bool = True,
+    device: str = "cpu",
+    jobs: int = 1,
+    processes: int = 1,
+    on_data: Announce | None = None,
+    on_job: Callable[[int, int], None] | None = None,
+) -> list[Path]:
+    """Run a benchmark from its name to its tables: the result file, then what was made of it.
+
+    name_or_file: a shipped benchmark (`shipped_configs`) or a TOML file. data, array, methods, seeds, size:
+    instead of those of the file; changes: any other key, such as "n_phases=5". speech: folder of real speech
+    for simulations. cache: a file that keeps the prepared data for the next time. jobs: methods at a time,
+    processes: for simulations; 0: one per core. What cannot work is refused before anything is prepared.
+    """
+    given: dict[str, Any] = {"data": data, "array": array, "size": size}
+    given["methods"] = None if methods is None else tuple(methods)
+    given["seeds"] = None if seeds is None else tuple(seeds)
+    config = load_config(name_or_file, changes)
+    config = replace(config, **{key: value for key, value in given.items() if value is not None})
+    result_file = output / f"{config.name}.json"
+    _refuse_early(config, result_file)
+    if report:
+        check_drawing()
+    prepared = _prepared(config, cache, speech, processes, on_data)
+    command = _command(name_or_file, given, speech, changes, device, jobs)
+    run(
+        config,
+        prepared,
+        result_file,
+        device=device,
+        command=command,
+        processes=jobs,
+        kept=cache,
+        on_job=on_job,
+    )
+    return [result_file, *(render([result_file], output / config.name) if report else [])]
+
+
+def _refuse_early(config: Config, output: Path) -> None:
+    """What would fail only after the data are prepared."""
+    for job in config.jobs():
+        try:
+            own = {key: value for key, value in job.options.items() if key not in SEES}
+            inspect.signature(METHODS[job.method]).bind(None, **own)
+        except TypeError as error:
+            raise TytoError(f"{job.method} cannot be made with options {job.options}: {error}") from error
+    if any(issubclass(METHODS[name], (Analytic, Gradient)) for name in config.methods):
+        import tytoalba.learning.network  # noqa: F401 - says which extra is missing
+    _earlier(config, output)
+
+
+def _prepared(
+    config: Config, cache: Path | None, speech: Path | None, processes: int, on_data: Announce | None
+) -> BenchData:
+    """The data of a benchmark, from its cache if there is one."""
+    if cache is not None and cache.exists():
+        prepared = BenchData.load(cache)
+        if why := _unfit(prepared, config):
+            raise TytoError(f"{cache} {why}; choose another --cache")
+        return prepared
+    prepared = load_benchdata(
+        config.data,
+        bands=config.bands[0] if len(config.bands) == 1 else config.bands,
+        parts=config.parts,
+        noises=config.noise_conditions,
+        noise_share=config.noise_share,
+        size=config.size,
+        array=config.array or None,
+        speech=speech,
+        processes=processes,
+        announce=on_data,
+    )
+    if cache is not None:
+        prepared.save(cache)
+    return prepared
+
+
+def _unfit(data: BenchData, config: Config) -> str:
+    """Why kept data are not those that a benchmark asks for, or nothing; more noises do no harm."""
+    if data.name != data_name(config.data):
+        return f"holds {data.name}, not {config.data}"
+    if config.data.startswith("simulated:") and data.gcc and data.array:
+        if config.array and data.array.name != config.array:
+            return f"holds recordings of {data.array.name}, not of {config.array}"
+        if data.gcc.band_list != config.bands:
+            return f"has the bands {data.gcc.band_list} Hz, not {config.bands}"
+        if data.gcc.parts != config.parts:
+            return f"has frames in {data.gcc.parts} parts, not {config.parts}"
+    there = {condition for condition, _ in data.tests}
+    missing = [str(noise) for noise in config.noise_conditions if str(noise) not in there]
+    return f"lacks the noise {missing[0]!r}" if missing else ""
+
+
+def _command(
+    name: str,
+    given: dict[str, Any],
+    speech: Path | None,
+    changes: Sequence[str],
+    device: str = "cpu",
+    jobs: int = 1,
+) -> str:
+    """What makes these results again, without the folders of the machine that made them.
+
+    >>> given = {"data": None, "array": None, "size": 0.5, "methods": ("tyto", "joint"), "seeds": (0, 1)}
+    >>> _command("quick", given, Path("home/me"), ["n_phases=5"], jobs=3)
+    'tyto bench quick --size 0.5 --methods tyto,joint --seeds 0,1 --speech SPEECH --jobs 3 --set n_phases=5'
+    """
+    data, size, array = given["data"], given["size"], given["array"]
+    options = {
+        "--data": data and data_name(data),
+        "--array": array and Path(array).name,
+        "--size": None if size is None else f"{size:g}",
+        "--methods": _listed(given["methods"]),
+        "--seeds": _listed(given["seeds"]),
+        "--speech": speech and "SPEECH",
+        "--device": device if device != "cpu" else None,
+        "--jobs": str(jobs) if jobs != 1 else None,
+    }
+    words = [word for option, value in options.items() if value for word in (option, value)]
+    words += [word for change in changes for word in ("--set", change)]
+    return shlex.join(["tyto", "bench", Path(name).name, *words])
+
+
+def _listed(values: Iterable[Any] | None) -> str | None:
+    return None if values is None else ",".join(map(str, values))
 
 
 def run(
@@ -51,7 +188,7 @@ def run(
 ) -> dict[str, Any]:
     """Run what is not yet in the result file `output`; returns the whole result.
 
-    processes: jobs at a time (0: one a core); a GPU that waits for small kernels serves several well.
+    processes: jobs at a time (0: one per core); a GPU that waits for small kernels serves several well.
     kept: a file that holds the data, where there is one: processes read it, and none is written for them.
     on_job: called with (jobs done, jobs in all).
     """
@@ -69,7 +206,9 @@ def run(
             if kept is None:
                 data.save(shared)
         work = partial(run_job, config=config, data=shared, device=device)
-        for number, rows in enumerate(_each(work, todo, processes), len(jobs) - len(todo) + 1):
+        # one job after another with all threads, or several at a time with one thread each
+        each = map(work, todo) if processes == 1 else parallel_map(work, todo, processes)
+        for number, rows in enumerate(each, len(jobs) - len(todo) + 1):
             result["rows"] += rows
             result["seconds"] = round(earlier + time.perf_counter() - start, 1)
             _write(result, output)
@@ -78,274 +217,13 @@ def run(
     return result
 
 
-def _each(work: Callable[[Job], list[Any]], jobs: list[Job], processes: int) -> Iterator[list[Any]]:
-    """One job after another with all threads, or several at a time with one thread each."""
-    return map(work, jobs) if processes == 1 else parallel_map(work, jobs, processes)
-
-
-_shared_data = lru_cache(maxsize=1)(BenchData.load)
-
-
-def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu") -> list[dict[str, Any]]:
-    """Let one method learn all phases and test it after each; the rows of the result file."""
-    data = _shared_data(data) if isinstance(data, Path) else data
-    if job.options.get("plain", False):
-        data = data.plain
-    elif not job.options.get("windows", True):
-        data = data.whole
-    directions = groups(config.n_phases, job.order, job.seed)
-    phases = _Phases(config, data.train, directions, job.seed, device)
-    task = Task(
-        n_inputs=data.n_inputs,
-        seed=job.seed,
-        device=device,
-        scaling=config.scaling,
-        array=data.array,
-        gcc=data.gcc,
-    )
-    method = _made(job, task)
-    _awake(device)
-    wanted = {CLEAN, *map(str, config.noise_conditions)}
-    judged = {key: frames for key, frames in data.tests.items() if key[0] in wanted}
-    if config.judged_on == "valid":
-        judged = {(CLEAN, "test"): data.valid} if data.valid else {}
-    tests = {
-        key: _Test(frames, directions, config.context if key[0] == CLEAN else ())
-        for key, frames in judged.items()
-        if len(frames)
-    }
-    if not tests:
-        raise TytoError(f"{data.name} has no {config.judged_on} part to judge methods on")
-    seconds, deviation = [], []
-    if method.sees_everything:
-        seconds.append(_timed(method, phases.everything(task.n_directions)))
-    for k in range(config.n_phases):
-        if not method.sees_everything:
-            seconds.append(_timed(method, phases[k]))
-        for test in tests.values():
-            test.after(k, method)
-        if (
-            config.verify
-            and job.seed == config.seeds[0]
-            and any(phases.sizes[: k + 1])
-            and (from_joint := getattr(method, "deviation", None))
-        ):
-            deviation.append(from_joint([phases[i] for i in range(k + 1)]))
-            if not deviation[-1] <= LARGEST_DEVIATION:
-                raise TytoError(f"{job.method} is {deviation[-1]:.2g} off its joint solution at phase {k}")
-    kept = {name: int(values.nbytes) for name, values in method.memory().items()}
-    shared = {
-        "method": job.method,
-        "variant": job.variant,
-        "seed": job.seed,
-        "options": _written(job.options),
-        "keeps": method.keeps,
-        "kept_bytes": kept,
-        "learn_seconds": [round(s, 3) for s in seconds],
-    }
-    if deviation:
-        shared["joint_deviation"] = deviation
-    return [
-        {**shared, "condition": f"context {c}" if c else condition, "part": part, **row}
-        for (condition, part), test in tests.items()
-        for c, row in test.rows(with_sectors=condition == CLEAN)
-    ]
-
-
-def _made(job: Job, task: Task) -> Method:
-    try:
-        return METHODS[job.method](task, **{k: v for k, v in job.options.items() if k not in SEES})
-    except (TypeError, ValueError) as error:
-        raise TytoError(f"{job.method} cannot be made with options {job.options}: {error}") from error
-
-
-class _Test:
-    """One test set: errors on every phase after every phase, by decision rule and number of sources.
-
-    context: how many frames on each side are also heard, in turn, beside none.
-    """
-
-    def __init__(
-        self, frames: Frames, directions: Sequence[NDArray[np.intp]], context: Sequence[int] = ()
-    ) -> None:
-        self.n_phases = len(directions)
-        self.X = frames.X
-        self.context = (0, *context)
-        if context and frames.place is None:
-            raise TytoError("nobody knows which frames are neighbours in these data: leave out `context`")
-        n_sources = np.isfinite(frames.azimuth).sum(axis=1)
-        phase = phase_of(frames.azimuth, directions)
-        self.sets = {}
-        self.places = {}
-        for n in (1, 2):
-            rows = np.flatnonzero((n_sources == n) & (phase >= 0))
-            rows = rows[np.argsort(phase[rows], kind="stable")]  # earlier phases first: prefixes are slices
-            if len(rows):
-                true = np.sort(frames.azimuth[rows], axis=1)[:, :n]  # NaN sorts last
-                self.sets[n] = rows, true, phase[rows]
-                if frames.place is not None:
-                    self.places[n] = frames.place[rows]
-        self.errors: dict[tuple[int, int, str], list[Float]] = {}
-
-    def after(self, k: int, method: Method) -> None:
-        """Test on the frames of phases 0..k."""
-        seen = {n: int(np.searchsorted(phase, k, side="right")) for n, (_, _, phase) in self.sets.items()}
-        # frames are taken together only when they are asked about: no second copy of all of them stays
-        scores = {n: method.posteriors(self.X[self.sets[n][0][:m]]) for n, m in seen.items() if m}
-        for n, m in seen.items():
-            if not m:
-                for (_, n_sources, _), listed in self.errors.items():
-                    if n_sources == n:
-                        listed.append(np.empty((0, n)))
-        for c in self.context:
-            for n, decision, score in self._heard(scores, c):
-                decoder = decode if n == 1 else decode_two
-                errors = match(self.sets[n][1][: seen[n]], decoder(score).reshape(-1, n))
-                self.errors.setdefault((c, n, decision), [np.empty((0, n))] * k).append(errors)
-
-    def _heard(
-        self, scores: dict[int, dict[str, NDArray[np.float32]]], context: int
-    ) -> Iterator[tuple[int, str, NDArray[np.float32]]]:
-        """Scores by number of sources and decision, averaged with those of neighbours of either kind."""
-        for decision in next(iter(scores.values()), {}):
-            parts = {n: by_rule[decision] for n, by_rule in scores.items()}
-            if context:
-                places = np.concatenate([self.places[n][: len(part)] for n, part in parts.items()])
-                mean = averaged(np.concatenate([*parts.values()]), places, context)
-                ends = np.cumsum([len(part) for part in parts.values()])[:-1]
-                parts = dict(zip(parts, np.split(mean, ends), strict=True))
-            yield from ((n, decision, part) for n, part in parts.items())
-
-    def rows(self, with_sectors: bool) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The context, and what the result file keeps of it."""
-        for (c, n, decision), listed in self.errors.items():
-            _, true, phase = self.sets[n]
-            counts = np.bincount(phase, minlength=self.n_phases)
-            matrices = {"acc": [], "mae": []}  # type: dict[str, list[list[float | None]]]
-            for errors in listed:
-                here = phase[: len(errors)]
-                matrices["acc"].append(_means(within(errors).mean(axis=1), here, self.n_phases))
-                matrices["mae"].append(_means(errors.mean(axis=1), here, self.n_phases))
-            row = {"decision": decision, "n_sources": n, "counts": counts.tolist(), **matrices}
-            if with_sectors and len(listed[-1]) == len(true):
-                sector = (true // SECTOR).astype(np.intp).ravel() % (360 // SECTOR)
-                hits, flat = within(listed[-1]).ravel().astype(float), listed[-1].ravel()
-                row["sectors"] = {
-                    "acc": _means(hits, sector, 360 // SECTOR),
-                    "mae": _means(flat, sector, 360 // SECTOR),
-                }
-            yield c, row
-
-
-def averaged(scores: NDArray[np.float32], place: NDArray[np.int64], context: int) -> NDArray[np.float32]:
-    """Scores (n_frames, n_directions) averaged over the frames of a recording at most `context` away.
-
-    place: recording and number of each frame, (n_frames, 2); frames may be missing or out of order.
-
-    >>> averaged(np.array([[1.0], [3.0], [8.0]]), np.array([[0, 5], [0, 6], [1, 7]]), 2).ravel().tolist()
-    [2.0, 2.0, 8.0]
-    """
-    order = np.lexsort(place.T[::-1])
-    number = place[order, 1] + place[order, 0] * (int(np.ptp(place[:, 1])) + 2 * context + 1)
-    first = np.searchsorted(number, number - context)
-    after = np.searchsorted(number, number + context, side="right")
-    sums = np.concatenate(
-        [np.zeros((1, scores.shape[1])), np.cumsum(scores[order], axis=0, dtype=np.float64)]
-    )
-    result = np.empty_like(scores)
-    result[order] = (sums[after] - sums[first]) / (after - first)[:, None]
-    return result
-
-
-def _means(values: Float, groups_of: NDArray[np.intp], n: int) -> list[float | None]:
-    counts = np.bincount(groups_of, minlength=n)
-    sums = np.bincount(groups_of, weights=values, minlength=n)
-    return [round(float(s / c), 4) if c else None for s, c in zip(sums, counts, strict=True)]
-
-
-class _Phases:
-    """Training frames as phases. Features are gigabytes: those of a phase are copied when its turn comes."""
-
-    def __init__(
-        self,
-        config: Config,
-        train: Frames,
-        directions: Sequence[NDArray[np.intp]],
-        seed: int,
-        device: str,
-    ) -> None:
-        self.train, self.device = train, device
-        few = np.isfinite(train.azimuth).sum(axis=1) <= config.max_sources
-        self.rows = np.flatnonzero(few)
-        azimuth, numbers = train.azimuth[self.rows], cast(Any, self.rows)  # divided up in place of features
-        if config.overlap or config.imbalance > 1:
-            rng, odd = np.random.default_rng(seed), {"overlap": config.overlap, "imbalance": config.imbalance}
-            self.numbered = generalised(numbers, azimuth, directions, rng, **odd)
-        else:
-            self.numbered = split(numbers, azimuth, directions)
-
-    @property
-    def sizes(self) -> list[int]:
-        """Frames of each phase."""
-        return [len(phase) for phase in self.numbered]
-
-    def __getitem__(self, k: int) -> Phase:
-        phase = self.numbered[k]
-        return replace(phase, X=_handed(self.train.X[cast(Any, phase.X)], self.device))
-
-    def everything(self, n_directions: int) -> Phase:
-        """All of them as one."""
-        rows = slice(None) if len(self.rows) == len(self.train) else self.rows
-        return Phase(
-            _handed(self.train.X[rows], self.device), self.train.azimuth[rows], np.arange(n_directions)
-        )
-
-
-def _handed(X: NDArray[np.float32], device: str) -> NDArray[np.float32]:
-    """Frames, row after row; for a GPU in page-locked memory, from where it takes them at full speed."""
-    if not device.startswith("cuda"):
-        return np.ascontiguousarray(X)
-    import torch
-
-    room: NDArray[np.float32] = torch.empty(X.shape, pin_memory=True).numpy()
-    room[:] = X
-    return room
-
-
-def _awake(device: str) -> None:
-    """Let a GPU do a little of all that methods do, before anyone looks at the clock.
-
-    The first product, factorisation and solution load the libraries for them, which takes seconds and would
-    be counted to whichever method comes first in its process. On a CPU there is nothing to wake.
-    """
-    if not device.startswith("cuda"):
-        return
-    import torch
-
-    whole = torch.eye(32, dtype=torch.float64, device=device)
-    factor = torch.linalg.cholesky(whole @ whole)
-    torch.cholesky_solve(whole, factor)
-    torch._int_mm(whole.to(torch.int8), whole.to(torch.int8))
-    _ = whole.float() @ whole.float()
-    torch.cuda.synchronize(device)
-
-
-def _timed(method: Method, phase: Phase) -> float:
-    """Seconds until the method has learned and answers again: some put their work off until asked."""
-    start = time.perf_counter()
-    method.learn(phase)
-    if len(phase):
-        method.posterior(phase.X[:1])
-    return time.perf_counter() - start
-
-
 def _resume(config: Config, data: BenchData, output: Path, command: str, device: str) -> dict[str, Any]:
-    described = _written({**config.__dict__, "data": data.name})  # not where it lies
+    """A result without rows, or with those of an earlier run of the same benchmark."""
     fresh = {
         "format": FORMAT,
         "version": VERSION,
         "name": config.name,
-        "config": described,
+        "config": _described(config),
         "versions": _versions(),
         "machine": _machine(device),
         "command": command,
@@ -359,27 +237,43 @@ def _resume(config: Config, data: BenchData, output: Path, command: str, device:
         "phases": [g.tolist() for g in groups(config.n_phases, config.orders[0], config.seeds[0])],
         "rows": [],
     }
-    if not output.exists():
+    found = _earlier(config, output)
+    if found is None:
         return fresh
+    if found["data"] != fresh["data"]:
+        raise _other(output)
+    return {**fresh, "seconds": found["seconds"], "rows": found["rows"]}
+
+
+def _earlier(config: Config, output: Path) -> dict[str, Any] | None:
+    """What an earlier run of this benchmark has written; any other file is refused."""
+    if not output.exists():
+        return None
     try:
-        found = json.loads(output.read_text(encoding="utf-8"))
+        found = dict(json.loads(output.read_text(encoding="utf-8")))
         same = found["format"] == FORMAT and found["version"] == VERSION
-        as_before = _written(Config(config.name).__dict__)  # what older files do not mention was not there
-        may_differ = ("seeds", "data")  # the data are compared below
+        as_before = _described(Config(config.name))  # what older files do not mention was not there
+        may_differ = ("seeds", "data")  # the data themselves are compared
         comparable = {k: v for k, v in (as_before | found["config"]).items() if k not in may_differ}
-        wanted = {k: v for k, v in described.items() if k not in may_differ}
-        if not same or comparable != wanted or found["data"] != fresh["data"]:
-            raise TytoError(
-                f"{output} holds another benchmark or other data; choose another --output, or remove it"
-            )
-        return {**fresh, "seconds": found["seconds"], "rows": found["rows"]}
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        wanted = {k: v for k, v in _described(config).items() if k not in may_differ}
+        missing = {"rows", "seconds", "data"} - found.keys()
+        if missing:
+            raise KeyError(*missing)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TytoError(f"{output} is not a result file ({error!r}); choose another --output") from error
+    if not same or comparable != wanted:
+        raise _other(output)
+    return found
 
 
-def _written(table: dict[str, Any]) -> dict[str, Any]:
-    """As JSON has it: lists for tuples, infinity as text."""
-    return dict(json.loads(json.dumps(table), parse_constant=str))
+def _other(output: Path) -> TytoError:
+    return TytoError(f"{output} holds another benchmark or other data; choose another --output, or remove it")
+
+
+def _described(config: Config) -> dict[str, Any]:
+    """A benchmark as its result file has it: not where the data lie, and no array that was not chosen."""
+    kept = {key: value for key, value in vars(config).items() if key != "array" or value}
+    return as_json({**kept, "data": data_name(config.data)})
 
 
 def _write(result: dict[str, Any], output: Path) -> None:

@@ -1,17 +1,19 @@
-"""How good a localizer is on labelled recordings, told as in the paper: by the number of sources."""
+"""How good methods and localizers are on labelled recordings, by the number of sources as in the paper."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba.data.datasets import open_dataset
 from tytoalba.data.recording import Recording
-from tytoalba.errors import DataError
+from tytoalba.errors import DataError, TytoError
 from tytoalba.learning.prior.calibration import expected_calibration_error
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.locate import METHODS
@@ -29,7 +31,7 @@ from tytoalba.signal.metrics import (
 from tytoalba.storage.parallel import parallel_map
 
 Found = dict[int, tuple[Float, ...]]
-"""Reference, estimate and, where it was told, probability, by the number of sources."""
+"""Reference, estimate and, where it is known, probability, by the number of sources."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Outcome:
     """What was there and what was found, for frames with the same number of sources.
 
     reference, estimate: degrees, (n_frames, n_sources). recording: number of each frame's recording.
-    probability: of each estimate to be right within 5 degrees, where that was told.
+    probability: of each estimate to be right within 5 degrees, where that is known.
     """
 
     reference: Float
@@ -56,7 +58,7 @@ class Score:
     """A row of a table: MAE in degrees and ACC in per cent (error <= 5 degrees), with intervals.
 
     calibration_error: of the confidence, from 0 to 1, and surer_half: ACC of the half of all estimates that
-    it is surest of; NaN for what tells no confidence.
+    it is surest of; NaN for methods without probabilities.
     """
 
     n_sources: int
@@ -70,34 +72,60 @@ class Score:
     surer_half: float = np.nan
 
 
-def run_method(
+def recordings_of(data: str | Path, part: str = "test") -> list[Recording]:
+    """The recordings of a labelled data set whose part begins so; "test" is also SSLR's part "human"."""
+    found = [r for r in open_dataset(Path(data)) if _belongs(r.subset, part)]
+    if not found:
+        raise DataError(f"{data} has no part called {part!r}")
+    if not any(np.isin(r.n_sources, (1, 2)).any() for r in found):
+        raise DataError(f"{data} has no frame with one or two sources in {part!r}")
+    return found
+
+
+def score_recordings(
     recordings: Sequence[Recording],
-    method: str = "srp",
+    methods: Sequence[str] = ("srp",),
+    localizers: Mapping[str, Localizer] | None = None,
     *,
     band: Band = SPEECH_BAND,
     processes: int = 1,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> dict[int, Outcome]:
-    """Let a classical method find one and two sources: outcomes by the number of sources."""
-    work = partial(_outcomes, method, band)
-    return _gathered(parallel_map(work, recordings, processes), len(recordings), on_progress)
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> dict[str, dict[int, Outcome]]:
+    """Let methods and localizers find one and two sources: outcomes by name and number of sources.
+
+    methods: names in `tytoalba.localizer.locate.METHODS`. band: Hz, for methods. processes: for methods; 0:
+    one per core. on_progress: called with (name, recordings done, recordings in all). What cannot work, such
+    as a method without its prior or a localizer of another array, is refused before any scoring.
+    """
+    if unknown := [name for name in methods if name not in METHODS]:
+        raise TytoError(f"no method called {unknown[0]!r}; known: {', '.join(METHODS)}")
+    if not recordings:
+        raise DataError("no recordings to evaluate on")
+    for recording in {r.array: r for r in recordings}.values():
+        for name in methods:
+            METHODS[name](recording.array, recording.frame_length, band, 1)
+        labelled = np.isin(recording.n_sources, (1, 2))
+        first = _rows(recording, labelled & (np.cumsum(labelled) == 1))
+        for localizer in (localizers or {}).values():
+            _answers(localizer, first)
+    work: dict[str, Iterable[Found]] = {
+        name: parallel_map(partial(_outcomes, name, band), recordings, processes) for name in methods
+    }
+    work |= {name: map(partial(_answers, own), recordings) for name, own in (localizers or {}).items()}
+    return {
+        name: _gathered(each, len(recordings), on_progress and partial(on_progress, name))
+        for name, each in work.items()
+    }
 
 
-def run_localizer(
-    recordings: Sequence[Recording],
-    owl: Localizer,
-    *,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> dict[int, Outcome]:
-    """Let a localizer find one and two sources, frame by frame: outcomes by the number of sources."""
-    return _gathered((_answers(owl, r) for r in recordings), len(recordings), on_progress)
+def _belongs(subset: str, part: str) -> bool:
+    """SSLR calls its parts lsp_train_*, lsp_test_* and human (a test part)."""
+    return subset.removeprefix("lsp_").startswith(part) or (part == "test" and subset == "human")
 
 
 def _gathered(
     each: Iterable[Found], n_recordings: int, on_progress: Callable[[int, int], None] | None
 ) -> dict[int, Outcome]:
-    if not n_recordings:
-        raise DataError("no recordings to evaluate on")
     pieces: dict[int, list[tuple[NDArray[np.intp], tuple[Float, ...]]]] = {1: [], 2: []}
     for number, found in enumerate(each):
         for n, columns in found.items():
@@ -108,8 +136,8 @@ def _gathered(
     for n, parts in pieces.items():
         if parts:
             numbers = np.concatenate([number for number, _ in parts])
-            reference, estimate, *told = map(np.concatenate, zip(*(c for _, c in parts), strict=True))
-            outcomes[n] = Outcome(reference, estimate, numbers, *told)
+            reference, estimate, *probability = map(np.concatenate, zip(*(c for _, c in parts), strict=True))
+            outcomes[n] = Outcome(reference, estimate, numbers, *probability)
     return outcomes
 
 
@@ -135,15 +163,15 @@ def score(outcome: Outcome, seed: int = 0) -> Score:
 
 
 def decisions(outcomes: dict[int, Outcome]) -> tuple[Float, NDArray[np.bool_]]:
-    """How sure each estimate was, and whether it was right, of all that told."""
-    told = [
+    """How sure each estimate was, and whether it was right, of all with a probability."""
+    known = [
         (outcome.probability.ravel(), outcome.right.ravel())
         for outcome in outcomes.values()
         if outcome.probability is not None
     ]
-    if not told:
+    if not known:
         raise DataError("nothing here says how sure it is; models do")
-    sure, right = zip(*told, strict=True)
+    sure, right = zip(*known, strict=True)
     return np.concatenate(sure), np.concatenate(right)
 
 
@@ -185,19 +213,24 @@ def _outcomes(method: str, band: Band, recording: Recording) -> Found:
     return found
 
 
-def _answers(owl: Localizer, recording: Recording) -> Found:
+def _answers(localizer: Localizer, recording: Recording) -> Found:
     found: Found = {}
     counts: tuple[Literal[1], Literal[2]] = (1, 2)
     for n in counts:
         rows = recording.n_sources == n
         if rows.any():
-            part = replace(recording, frame_ids=recording.frame_ids[rows], azimuth=recording.azimuth[rows])
-            opinion = owl.answers(part, n)
-            found[n] = _reference(part, n), opinion.azimuth, opinion.probability
+            part = _rows(recording, rows)
+            answer = localizer.answers(part, n)
+            found[n] = _reference(part, n), answer.azimuth, answer.probability
     return found
 
 
+def _rows(recording: Recording, rows: NDArray[np.bool_]) -> Recording:
+    """Some labelled frames of a recording."""
+    return replace(recording, frame_ids=recording.frame_ids[rows], azimuth=recording.azimuth[rows])
+
+
 def _reference(recording: Recording, n: int) -> Float:
-    """Where the sources are in frames that have so many, (n_frames, n)."""
+    """Where the sources are in frames with n of them, (n_frames, n)."""
     there = np.sort(recording.azimuth[recording.n_sources == n], axis=1)[:, :n]  # NaN sorts last
     return recording.array.fold(there)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -19,12 +19,12 @@ PEER_BAND = (500.0, 4000.0)
 
 @dataclass(frozen=True)
 class Speed:
-    """Frames a second of one implementation, and how many times that of the peer it stands beside."""
+    """Frames per second of one implementation, and how many times its peer's (None: no peer)."""
 
     task: str
     name: str
     frames_per_second: float
-    ratio: float
+    ratio: float | None
 
 
 def measure(n_frames: int = 48, repeats: int = 7) -> list[Speed]:
@@ -45,15 +45,11 @@ def measure(n_frames: int = 48, repeats: int = 7) -> list[Speed]:
         "tytoalba, exact": SrpPhat(array, band=PEER_BAND, form="exact"),
         "tytoalba, fast": SrpPhat(array, band=PEER_BAND),
     }
-    peer = pyroomacoustics_srp()
-    if peer is not None:
-        few = {"pyroomacoustics": peer}
-        slow = _compare("SRP-PHAT 500-4000 Hz", few, frames[:4], max(2, repeats // 3))
-        rows += slow
-        rows += _compare("SRP-PHAT 500-4000 Hz", srp, frames, repeats, slow[0].frames_per_second)
-    else:
-        rows += _compare("SRP-PHAT 500-4000 Hz", srp, frames, repeats)
-    return rows
+    task, peer = "SRP-PHAT 500-4000 Hz", pyroomacoustics_srp()
+    if peer is None:
+        return rows + [replace(row, ratio=None) for row in _compare(task, srp, frames, repeats)]
+    slow = _compare(task, {"pyroomacoustics": peer}, frames[:4], max(2, repeats // 3))
+    return rows + slow + _compare(task, srp, frames, repeats, slow[0].frames_per_second)
 
 
 def plain_gcc(frames: Float) -> Float:

@@ -6,7 +6,7 @@ A `Summary` is all seeds and subsets of one method. MAE is in degrees and ACC in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,7 +64,9 @@ class Summary:
     """One method under one condition, all seeds and subsets.
 
     subsets, overall: mean over the phases of the test on the phases 0..k; overall weights the subsets by
-    frames, as the paper does, and leaves out a seed that lacks a subset. last: overall, after the last phase.
+    frames and leaves out a seed that lacks a subset. last: overall, after the last phase. overall_86_14,
+    last_86_14: the same weighted by the paper's frames (86 % one source, 14 % two).
+    masked: answers were limited to the directions taught so far.
     forgetting, transfer: points of ACC, of the pooled matrix. curves: mean and standard deviation over seeds,
     (2, n_phases). matrices, sectors: mean over seeds. kept_bytes: of the first seed.
     """
@@ -78,6 +80,8 @@ class Summary:
     subsets: dict[Subset, Cell]
     overall: Cell
     last: Cell
+    overall_86_14: Cell
+    last_86_14: Cell
     forgetting: Spread
     transfer: Spread
     curves: dict[View, dict[Metric, Float]]
@@ -85,6 +89,7 @@ class Summary:
     sectors: dict[View, dict[Metric, Float]]
     keeps: str
     kept_bytes: dict[str, int]
+    masked: bool = False
 
     @property
     def label(self) -> str:
@@ -143,6 +148,8 @@ def _summary(run: str, rows: list[Row]) -> Summary:
         },
         overall=_cell(whole, continual.average_incremental_accuracy),
         last=_cell(whole, continual.last_accuracy),
+        overall_86_14=_cell(whole, continual.average_incremental_accuracy, paper.FRAMES),
+        last_86_14=_cell(whole, continual.last_accuracy, paper.FRAMES),
         forgetting=Spread({s: _or_nan(continual.forgetting, matrix) for s, matrix in pooled.items()}),
         transfer=Spread({s: _or_nan(continual.backward_transfer, matrix) for s, matrix in pooled.items()}),
         curves={view: {m: _curve(own, m) for m in METRICS} for view, own in views.items()},
@@ -150,6 +157,7 @@ def _summary(run: str, rows: list[Row]) -> Summary:
         sectors={view: {m: _sectors(own, m) for m in METRICS} for view, own in views.items()},
         keeps=first.keeps,
         kept_bytes=first.kept_bytes,
+        masked=first.masked,
     )
 
 
@@ -162,14 +170,19 @@ def _complete(rows: list[Row]) -> list[Row]:
     return [row for row in rows if subsets[row.seed] == everything]
 
 
-def _cell(rows: list[Row], measure: Callable[..., float]) -> Cell:
-    """A measure of each row, averaged over the subsets of each seed by their frames."""
+def _cell(rows: list[Row], measure: Callable[..., float], frames: Mapping[Subset, int] | None = None) -> Cell:
+    """A measure of each row, averaged over the subsets of each seed by their frames, or by those given.
+
+    With frames given, NaN where there are no rows with one source, or none with two.
+    """
+    lacking = frames is not None and {row.n_sources for row in rows} != {1, 2}
 
     def spread(metric: Metric) -> Spread:
         own: dict[int, list[tuple[float, int]]] = {}
         for row in rows:
-            own.setdefault(row.seed, []).append((measure(row.matrix(metric), row.counts), row.n_frames))
-        return Spread({seed: float(_mean(weighted)) for seed, weighted in own.items()})
+            weight = row.n_frames if frames is None else frames[row.subset]
+            own.setdefault(row.seed, []).append((measure(row.matrix(metric), row.counts), weight))
+        return Spread({seed: np.nan if lacking else float(_mean(pairs)) for seed, pairs in own.items()})
 
     n_frames = {row.subset: row.n_frames for row in reversed(rows)}
     return Cell(spread("mae"), spread("acc"), sum(n_frames.values()))

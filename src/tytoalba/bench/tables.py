@@ -23,6 +23,8 @@ PAPER = "paper"
 _SUBSET_NAMES = {("test", 1): "loudsp. N=1", ("test", 2): "loudsp. N=2"} | {
     ("human", n): f"human N={n}" for n in (1, 2)
 }
+_WEIGHTED = "overall (86:14)"
+_FRAMES_KEPT = {"nothing": "none", "exemplars": "some", "everything": "all"}
 _EXPANSION_NAMES = ("n_features", "n_expanded", "expansion", "D")
 
 
@@ -42,9 +44,9 @@ def tables(runs: Sequence[Run], summaries: Sequence[Summary]) -> list[Table]:
     found = [table_1(summaries), after_table(summaries), memory_table(summaries)]
     found += [*noise_tables(summaries), *variant_tables(summaries)]
     full = [table for table in found if table.rows]
-    data = runs[0].data_name
-    if "sslr" in data.lower():
+    if _is_sslr(runs[0]):
         return full
+    data = runs[0].data_name
     caution = f"Ours: {data or 'data of unknown name'}. The paper: SSLR. Compare the order, not the digits."
     return [
         Table(t.name, t.title, t.header, t.rows, f"{t.note} {caution}") if PAPER in t.header else t
@@ -52,22 +54,26 @@ def tables(runs: Sequence[Run], summaries: Sequence[Summary]) -> list[Table]:
     ]
 
 
-def summary(run: Run) -> list[list[str]]:
-    """Header and rows of one run at a glance, plain text: every method and variant in clean sound."""
+def summary(run: Run) -> Table:
+    """One run at a glance, for a terminal: every method and variant in clean sound, a line each."""
     found = summarise([run])
-    rows = [
-        [
-            s.label,
-            *(_both(s.subsets.get(("test", n))) for n in (1, 2)),
-            _both(s.overall),
-            _reported(paper.OVERALL.get(paper.key(s.method)) if not s.variant and not s.decision else None),
-            _pm(s.forgetting, 1),
-            f"{s.keeps} ({size(sum(s.kept_bytes.values()))})",
-        ]
-        for s in [s for s in found if s.condition == "clean"] or found
-    ]
-    names = [_SUBSET_NAMES["test", n] for n in (1, 2)]
-    return [["method", *names, "overall", PAPER, "forgetting", "keeps"], *rows]
+    clean = [s for s in found if s.condition == "clean"] or found
+    rows = []
+    for s in clean:
+        theirs = paper.OVERALL.get(paper.key(s.method)) if not s.variant and not s.decision else None
+        cells = [_short(s.subsets.get(("test", n))) for n in (1, 2)]
+        forgotten = NONE if math.isnan(s.forgetting.mean) else f"{s.forgetting.mean:.1f}"
+        paper_acc = f"{theirs.acc:.1f}" if theirs else NONE
+        rows.append([_cut(s.label), *cells, _short(s.overall), paper_acc, forgotten, _FRAMES_KEPT[s.keeps]])
+    n_seeds = max(len(s.seeds) for s in clean)
+    note = (
+        f"MAE in degrees / ACC in % (within 5 degrees): mean over {len(run.phases)} phases of the test on "
+        f"all directions learned so far; {n_seeds} seed{'s' * (n_seeds > 1)}. Forgets: points of ACC lost on "
+        "earlier phases. Keeps: training frames kept from phase to phase."
+    )
+    note += "" if _is_sslr(run) else " Paper: its overall ACC on SSLR, other data: compare the order only."
+    header = ["method", "one source", "two sources", "overall", PAPER, "forgets", "keeps"]
+    return Table("summary", f"{run.name}: {run.data_name}", header, rows, f"{note}{_masked(clean)}")
 
 
 def plain(summaries: Sequence[Summary]) -> list[Summary]:
@@ -83,31 +89,40 @@ def table_1(summaries: Sequence[Summary]) -> Table:
     for label, key, s in _lines(own, paper.TABLE_1):
         theirs = paper.TABLE_1.get(key, {})
         pairs = [(_both(s.subsets.get(n) if s else None), _reported(theirs.get(n))) for n in present]
-        pairs.append((_both(s.overall if s else None), _reported(paper.OVERALL.get(key))))
-        keeps = f"{s.keeps} ({size(sum(s.kept_bytes.values()))})" if s else NONE
-        rows.append([label, *(cell for pair in pairs for cell in pair), keeps])
+        ours = [_both(cell) for cell in ((s.overall, s.overall_86_14) if s else (None, None))]
+        keeps = [s.keeps, size(sum(s.kept_bytes.values()))] if s else [NONE, NONE]
+        cells = [cell for pair in pairs for cell in pair]
+        rows.append([label, *cells, *ours, _reported(paper.OVERALL.get(key)), *keeps])
     header = [part for subset in present for part in (_SUBSET_NAMES[subset], PAPER)]
     note = (
         "MAE in degrees / ACC in % (within 5 degrees), mean over the phases of the test on the phases 0..k, "
-        "mean ± standard deviation over seeds. Overall weights the subsets by frames. Keeps: of the training "
-        "data itself, from phase to phase (in brackets all that the method carries, its model included)."
+        "mean ± standard deviation over seeds. Overall weights the subsets by their frames; overall (86:14) "
+        "weights one and two sources as the paper's frames do. Keeps: of the training data, from phase to "
+        "phase. Carries: all that the method has after the last phase, its model included."
     )
-    header = ["method", *header, "overall", PAPER, "keeps"]
-    return Table("table1", "Accuracy and error", header, rows if own else [], note)
+    header = ["method", *header, "overall", _WEIGHTED, PAPER, "keeps", "carries"]
+    return Table("table1", "Accuracy and error", header, rows if own else [], f"{note}{_masked(own)}")
 
 
 def after_table(summaries: Sequence[Summary]) -> Table:
     """What is left after the last phase."""
     rows = [
-        [s.label, _both(s.last), _pm(s.forgetting, 1), _pm(s.transfer, 1), str(len(s.seeds))]
+        [
+            s.label,
+            _both(s.last),
+            _both(s.last_86_14),
+            _pm(s.forgetting, 1),
+            _pm(s.transfer, 1),
+            str(len(s.seeds)),
+        ]
         for s in plain(summaries)
     ]
     note = (
-        "Overall MAE in degrees / ACC in % on all phases after the last; forgetting (from the best before "
-        "the last phase) and backward transfer in points of ACC."
+        "MAE in degrees / ACC in % on all phases after the last, weighted by our frames and as the paper's "
+        "(86:14); forgetting (from the best before the last phase) and backward transfer in points of ACC."
     )
-    header = ["method", "after the last phase", "forgetting", "backward transfer", "seeds"]
-    return Table("after", "After the last phase", header, rows, note)
+    header = ["method", "overall", _WEIGHTED, "forgetting", "backward transfer", "seeds"]
+    return Table("after", "After the last phase", header, rows, f"{note}{_masked(plain(summaries))}")
 
 
 def memory_table(summaries: Sequence[Summary]) -> Table:
@@ -296,6 +311,26 @@ def _lines(own: Sequence[Summary], known: Collection[str]) -> list[tuple[str, st
         if all(s.decision for s in ours):
             lines.insert(len(lines) - len(ours), (paper.name(key), key, None))
     return lines + [(s.label, "", s) for s in own if paper.key(s.method) not in known]
+
+
+def _is_sslr(run: Run) -> bool:
+    return "sslr" in run.data_name.lower()
+
+
+def _masked(summaries: Sequence[Summary]) -> str:
+    """Which rows could only answer with directions taught so far, as a sentence of a note."""
+    names = list(dict.fromkeys(s.label for s in summaries if s.masked))
+    return f" Only directions taught so far are answered by {', '.join(names)}." if names else ""
+
+
+def _cut(label: str, most: int = 21) -> str:
+    return label if len(label) <= most else f"{label[: most - 1]}…"
+
+
+def _short(cell: Cell | None) -> str:
+    """MAE / ACC, means only."""
+    known = cell is not None and not math.isnan(cell.acc.mean)
+    return f"{cell.mae.mean:.2f} / {cell.acc.mean:.1f}" if cell and known else NONE
 
 
 def _both(cell: Cell | None) -> str:

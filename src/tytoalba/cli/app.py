@@ -22,8 +22,6 @@ from tytoalba.cli import (
     seal,
     sign,
     simulate,
-    speed,
-    teaching,
 )
 from tytoalba.cli.console import print_error, print_warning, say, talk
 from tytoalba.cli.options import Command, Group
@@ -73,11 +71,9 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "score": score.score,
     },
     "Science": {
-        "bench": bench.bench,
         "report": bench.report,
+        "speed": bench.speed,
         "prior": prior.prior,
-        "teaching": teaching.teaching,
-        "speed": speed.speed,
     },
 }
 """Every command, in the groups of the help."""
@@ -85,6 +81,7 @@ for panel, commands in PANELS.items():
     for name, function in commands.items():
         app.command(name, rich_help_panel=panel, cls=Command)(function)
 app.add_typer(array.app, name="array", rich_help_panel="Locate")
+app.add_typer(bench.app, name="bench", rich_help_panel="Science")
 
 
 @app.callback(invoke_without_command=True)

@@ -1,54 +1,83 @@
-"""`tyto bench` and `tyto report`: the paper's experiments, and their tables, figures and page."""
+"""`tyto bench`, `tyto report` and `tyto speed`: how good, how fast, and tables, figures and page of it."""
 
 from __future__ import annotations
 
-import shlex
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.table import Column, Table
+from rich.table import Column
 
-from tytoalba.cli.console import bars, choose_device, err, out, print_json
+from tytoalba.cli.console import (
+    choose_device,
+    err,
+    make_table,
+    out,
+    print_json,
+    progress_bar,
+    say,
+    write_json,
+)
+from tytoalba.cli.options import AsJson, Command, Device, Group, Results, Seed, Speech
 from tytoalba.errors import TytoError
 
-if TYPE_CHECKING:
-    from tytoalba.bench.config import Config
-    from tytoalba.bench.data import BenchData
+OutputFolder = Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")]
 
 
-def bench(
-    name: Annotated[str, typer.Argument(help="A shipped benchmark (see --list) or a TOML file.")] = "quick",
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for results, tables, page.")] = Path(
-        "out"
-    ),
+class DefaultsToRun(Group):
+    """A group in which `tyto bench quick` is `tyto bench run quick`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What is no command and no question for help is what to run."""
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=DefaultsToRun,
+    no_args_is_help=True,
+    help="Run benchmarks: `tyto bench quick`, or any other of `tyto bench list`.",
+)
+
+
+@app.command("run", cls=Command)
+def run(
+    name: Annotated[str, typer.Argument(help="A benchmark of `tyto bench list`, or a TOML file.")],
+    output: OutputFolder = Path("out"),
     data: Annotated[
         str | None,
         typer.Option(
             help="simulated:PRESET, or a folder: SSLR, the authors' .mat features, your own recordings."
         ),
     ] = None,
-    speech: Annotated[Path | None, typer.Option(help="Folder of real speech for simulations.")] = None,
+    array: Annotated[
+        str | None, typer.Option("--array", "-a", help="For simulations; default: that of the preset.")
+    ] = None,
+    speech: Speech = None,
     seeds: Annotated[str | None, typer.Option(help="Seeds such as 0,1,2, instead of the file's.")] = None,
-    methods: Annotated[str | None, typer.Option(help="Only these methods, comma-separated.")] = None,
+    methods: Annotated[str | None, typer.Option(help="Only these methods, separated by commas.")] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="Change a key of the file: KEY=VALUE; may be repeated.")
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one.")] = "auto",
+    device: Device = "auto",
     size: Annotated[float | None, typer.Option(help="Times as many simulated recordings.")] = None,
-    processes: Annotated[int, typer.Option("--processes", "-j", help="For simulation; 0: one a core.")] = 0,
-    jobs: Annotated[int, typer.Option(min=0, help="Methods to run at a time; 0: one a core.")] = 1,
+    processes: Annotated[
+        int, typer.Option("--processes", "-j", help="Processes to simulate with; 0: one per core.")
+    ] = 0,
+    jobs: Annotated[int, typer.Option(min=0, help="Methods to run at a time; 0: one per core.")] = 1,
     cache: Annotated[
-        Path | None,
-        typer.Option(help="Keep the prepared data in this file for the next time."),
+        Path | None, typer.Option(help="Keep the prepared data in this file for the next time.")
     ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="List the shipped benchmarks and stop.")] = False,
-    draw: Annotated[bool, typer.Option("--report/--no-report", help="Make tables, figures and page.")] = True,
-    json: Annotated[bool, typer.Option("--json", help="Print where the results are, for machines.")] = False,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Make tables, figures and page.")
+    ] = True,
+    json: AsJson = False,
 ) -> None:
     """Run a benchmark: methods learn directions phase after phase and are tested after each.
 
-    Stopped runs go on where they were. Results are JSON; tables, figures and a page are made from them.
+    A stopped run goes on where it was. Results are JSON; tables, figures and a page are made from them.
 
     Examples:
 
@@ -58,138 +87,148 @@ def bench(
 
       tyto bench table1 --data simulated:twin --speech ~/speech --device cuda
     """
-    from dataclasses import replace
-    from functools import partial
+    from tytoalba.bench.run import run_benchmark
 
-    from tytoalba.bench.config import load_config, shipped_configs
-    from tytoalba.bench.data import BenchData, load_benchdata
-    from tytoalba.bench.run import run
-
-    if listing:
-        for known, path in shipped_configs().items():
-            out.print(f"{known:14} {load_config(str(path)).about}", soft_wrap=True)
-        return
-    config = load_config(name, changes or [])
-    if seeds is not None:
-        config = replace(config, seeds=_numbers(seeds))
-    if methods is not None:
-        config = replace(config, methods=tuple(methods.split(",")))
-    config = replace(config, data=data or config.data, size=config.size if size is None else size)
-    where = choose_device(device)
-    with bars() as progress:
-        preparing = progress.add_task("data", total=None)
-        prepare = partial(
-            load_benchdata,
-            config.data,
-            bands=config.bands[0] if len(config.bands) == 1 else config.bands,
-            parts=config.parts,
-            noises=config.noise_conditions,
-            noise_share=config.noise_share,
-            size=config.size,
+    with progress_bar("data") as steps:
+        result_file, *written = run_benchmark(
+            name,
+            data=data,
+            array=array,
+            methods=None if methods is None else methods.split(","),
+            seeds=None if seeds is None else _numbers(seeds),
+            size=size,
+            changes=changes or [],
             speech=speech,
+            output=output,
+            cache=cache,
+            report=report,
+            device=choose_device(device),
+            jobs=jobs,
             processes=processes,
-            announce=lambda what, done, total: progress.update(
-                preparing, description=f"data: {what}", completed=done, total=total
-            ),
+            on_data=lambda what, done, total: steps(done, total, f"data: {what}"),
+            on_job=lambda done, total: steps(done, total, "methods"),
         )
-        if cache is not None and cache.exists():
-            prepared = BenchData.load(cache)
-            if why := _unfit(prepared, config):
-                raise TytoError(f"{cache} {why}; choose another --cache")
-        else:
-            prepared = prepare()
-            if cache is not None:
-                prepared.save(cache)
-        learning = progress.add_task("methods", total=len(config.jobs()))
-        result_file = output / f"{config.name}.json"
-        run(
-            config,
-            prepared,
-            result_file,
-            device=where,
-            command=_command(name, size, data, methods, seeds, speech, changes or []),
-            processes=jobs,
-            kept=cache,
-            on_job=lambda done, total: progress.update(learning, completed=done, total=total),
-        )
-    if draw:
-        _render([result_file], output / config.name, json)
-    elif json:
-        print_json({"results": [str(result_file)], "written": []})
-    else:
-        err.print(f"results: {result_file}; tyto report {result_file} makes tables, figures and a page")
+    _print([result_file], written, json)
 
 
-def _command(
-    name: str,
-    size: float | None,
-    data: str | None,
-    methods: str | None,
-    seeds: str | None,
-    speech: Path | None,
-    changes: list[str],
-) -> str:
-    """What brings these results again: without what lay where, which is nobody's business.
+@app.command("list", cls=Command)
+def list_() -> None:
+    """List the benchmarks that come with tyto."""
+    from tytoalba.bench.config import load_config, shipped_configs
 
-    >>> _command("quick", 0.5, None, "tyto,joint", None, Path("home/me"), ["name=mine"])
-    'tyto bench quick --size 0.5 --methods tyto,joint --speech SPEECH --set name=mine'
+    for name in shipped_configs():
+        out.print(f"{name:20} {load_config(name).about}", soft_wrap=True)
+
+
+@app.command("lessons", cls=Command)
+def lessons(
+    array: Annotated[str, typer.Argument(help="Built-in array, or a TOML file; it needs a prior.")],
+    homes: Annotated[int, typer.Option(help="Devices as built, each in a room of its own.")] = 4,
+    directions: Annotated[int, typer.Option(help="Around each device, taught one at a time.")] = 12,
+    seconds: Annotated[float, typer.Option(help="Of teaching, and of testing, at each direction.")] = 5.0,
+    n_features: Annotated[int, typer.Option("--features", help="Random features of the learner.")] = 2000,
+    ridge: Annotated[float, typer.Option(help="Larger: the prior is believed longer.")] = 0.3,
+    simulated: Annotated[int, typer.Option(help="How often each simulated frame of the prior counts.")] = 2,
+    speech: Speech = None,
+    seed: Seed = 0,
+    results: Results = None,
+    json: AsJson = False,
+) -> None:
+    """Teach one direction for a few seconds in simulated homes: what changes there, and elsewhere?
+
+    Examples:
+
+      tyto bench lessons pepper
+
+      tyto bench lessons respeaker-usb-4 --homes 8 --seconds 2 --speech ~/speech
     """
-    from tytoalba.bench.data import data_name
+    from tytoalba.bench.lessons import measure_lessons
 
-    given = {
-        "--size": None if size is None else f"{size:g}",
-        "--data": data and data_name(data),
-        "--methods": methods,
-        "--seeds": seeds,
-        "--speech": speech and "SPEECH",
-    }
-    words = [word for option, value in given.items() if value for word in (option, value)]
-    words += [word for change in changes for word in ("--set", change)]
-    return shlex.join(["tyto", "bench", Path(name).name, *words])
-
-
-def _unfit(data: BenchData, config: Config) -> str:
-    """Why kept data are not those that a benchmark asks for, or nothing; more noises do no harm."""
-    from tytoalba.bench.data import data_name
-
-    if data.name != data_name(config.data):
-        return f"holds {data.name}, not {config.data}"
-    if config.data.startswith("simulated:") and data.gcc:
-        if data.gcc.band_list != config.bands:
-            return f"has the bands {data.gcc.band_list} Hz, not {config.bands}"
-        if data.gcc.parts != config.parts:
-            return f"has frames in {data.gcc.parts} parts, not {config.parts}"
-    there = {condition for condition, _ in data.tests}
-    missing = [str(noise) for noise in config.noise_conditions if str(noise) not in there]
-    return f"lacks the noise {missing[0]!r}" if missing else ""
+    if results and results.is_dir():
+        raise TytoError(f"{results} is a directory, not a file to write")
+    with progress_bar("lessons") as steps:
+        measured = measure_lessons(
+            array,
+            speech,
+            n_homes=homes,
+            n_directions=directions,
+            seconds=seconds,
+            n_features=n_features,
+            ridge=ridge,
+            simulated=simulated,
+            seed=seed,
+            on_progress=steps,
+        )
+    if results:
+        write_json(measured, results)
+    if json:
+        print_json(measured)
+        return
+    out.print(
+        f"{seconds:g} s of teaching at a direction, {homes * directions} lessons: accuracy there "
+        f"{measured['before']:.1f} -> {measured['after']:.1f} %, elsewhere "
+        f"{measured['others_before']:.1f} -> {measured['others_after']:.1f} %",
+        soft_wrap=True,
+    )
+    for row in measured["by_distance"]:
+        out.print(
+            f"  {row['degrees']:3.0f} degrees away: {row['change']:+.2f} points ({row['n']} directions)"
+        )
 
 
 def report(
     results: Annotated[list[Path], typer.Argument(help="Result files (JSON) of tyto bench.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("out/report"),
-    json: Annotated[bool, typer.Option("--json", help="Print what was written, for machines.")] = False,
+    output: OutputFolder = Path("out/report"),
+    json: AsJson = False,
 ) -> None:
     """Make tables (Markdown, LaTeX, CSV), figures (PNG, SVG) and one HTML page from result files."""
-    _render(results, output, json)
-
-
-def _render(results: list[Path], output: Path, json: bool) -> None:
     from tytoalba.bench.page import render
+
+    _print(results, render(results, output), json)
+
+
+def _print(results: list[Path], written: list[Path], as_json: bool) -> None:
     from tytoalba.bench.results import load_results
     from tytoalba.bench.tables import summary
 
-    written = render(results, output)
-    if json:
+    if as_json:
         print_json({"results": [str(path) for path in results], "written": [str(path) for path in written]})
         return
+    if not written:
+        say(f"results: {results[0]}; tyto report {results[0]} makes tables, figures and a page")
+        return
     for path in results:
-        header, *rows = summary(load_results(path))
-        table = Table(Column(header[0], no_wrap=True), *header[1:], title=path.stem)
-        for row in rows:
+        made = summary(load_results(path))
+        first, *others = made.header
+        columns = [Column(head, justify="right", no_wrap=True) for head in others]
+        table = make_table(first, *columns, title=made.title)
+        table.padding = (0, 0, 0, 0)
+        for row in made.rows:
             table.add_row(*row)
-        out.print(table)
+        out.print(table, made.note, "")
     page = next(path for path in written if path.suffix == ".html")
-    err.print(f"tables, figures and the page are in {output}; open {page}")
+    say(f"tables, figures and the page are in {page.parent}; open {page}")
+
+
+def speed(json: AsJson = False) -> None:
+    """Measure GCC-PHAT and SRP-PHAT beside plain scipy and pyroomacoustics, on one thread, in one run.
+
+    Look at the ratios: frames per second differ between machines and with what else they do.
+    """
+    from tytoalba.bench.speed import measure
+
+    with err.status("measuring..."):
+        rows = measure()
+    if json:
+        print_json([asdict(row) for row in rows])
+        return
+    table = make_table("task", "implementation", "frames/s", "times the peer")
+    for row in rows:
+        ratio = "" if row.ratio is None else f"{row.ratio:.1f}"
+        table.add_row(row.task, row.name, f"{row.frames_per_second:.0f}", ratio)
+    out.print(table)
+    if not any(row.name == "pyroomacoustics" for row in rows):
+        say("SRP-PHAT has no peer here: pip install 'tytoalba[sim]' compares it with pyroomacoustics")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tytoalba.bench.score import run_method
+from tytoalba.bench.score import score_recordings
 from tytoalba.data.simulation import recordings as simulated
 from tytoalba.data.simulation.presets import HARD, PRESETS, QUICK, TWIN, Part, Preset
 from tytoalba.data.simulation.recordings import SimulatedRecording, Simulation, as_recording, simulate
@@ -417,7 +417,7 @@ def twin_accuracy(n_recordings: int, seconds: float) -> float:
     """ACC (%) of SRP-PHAT, 100-8000 Hz, on one-source frames of the twin's test part."""
     simulation = Simulation(replace(TWIN, seconds=seconds), PEPPER, VOICES)
     recordings = [as_recording(simulation.recording((2, i)), "", PEPPER) for i in range(n_recordings)]
-    outcome = run_method(recordings, "srp")[1]
+    outcome = score_recordings(recordings)["srp"][1]
     return 100 * accuracy(outcome.reference, outcome.estimate)
 
 
