@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import pytest
 import typer.main
 from tools.draw_architecture import PICTURE, draw
 
+import tytoalba
 from tests.helpers.commands import Tyto
 from tests.helpers.snippets import PAGES, ROOT, Block, blocks, matches
 from tests.helpers.states import settle, write_wave
@@ -135,6 +137,16 @@ def anchors(page: Path) -> set[str]:
     """The anchors of the headings of a page, as the pages and GitHub make them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def test_the_reference_lists_the_public_names() -> None:
+    listed = re.findall(
+        r"^::: tytoalba\.([\w.]+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.M
+    )
+    names = {name for name in tytoalba.__all__ if not name.endswith(("Error", "Warning"))}
+    assert {name.rpartition(".")[2] for name in listed} >= names
+    for name in listed:
+        assert attrgetter(name)(tytoalba) is not None
 
 
 def test_the_picture_of_the_architecture_is_that_of_the_code() -> None:

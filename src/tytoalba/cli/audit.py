@@ -88,7 +88,7 @@ def _print(told: dict[str, Any]) -> None:
     for row in inside:
         stored.add_row(row["name"], str(row["bytes"]), row["purpose"])
     of_prior = sum(row["bytes"] for row in told["stored"]) - sum(row["bytes"] for row in inside)
-    stored.add_row("prior", str(of_prior), "from simulations; nobody's sound")
+    stored.add_row("prior", str(of_prior), "from simulations; no user's sound")
     out.print(stored)
     if told["places"]:
         where = ", ".join(f"{key} {value}" for key, value in told["places"].items())

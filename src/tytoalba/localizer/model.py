@@ -32,7 +32,7 @@ PURPOSE = {
     "y2": "sum of squares of labels",
     "n": "number of rows in the sums",
     "counts": "how often each direction was taught",
-    "prior": "network and frames from simulations; nobody's sound",
+    "prior": "network and frames from simulations; no user's sound",
     "kept": "a lesson that was taught with keep, to be forgotten without its recording",
     "W": "weights that follow from the sums",
     "weight": "how much the prior still counts at each direction",
