@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+NUMBER = r"-?\d+(?:\.\d+)?"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -28,9 +29,24 @@ def blocks(page: Path) -> list[Block]:
 
 
 def matches(output: str, printed: str) -> bool:
-    """Is this the output of a page? `...` stands for anything; white space at line ends does not count."""
+    """Is this the output of a page? `...` stands for anything, numbers may differ by a hundredth.
+
+    >>> matches("{'azimuth': 40.0}\\n...", "{'azimuth': 40.001}\\nmore")
+    True
+    >>> matches("40 degrees", "41 degrees")
+    False
+    """
     wanted, got = (
         "\n".join(line.rstrip() for line in text.strip().splitlines()) for text in (output, printed)
     )
-    pattern = ".*?".join(re.escape(part) for part in wanted.split("..."))
-    return re.fullmatch(pattern, got, re.DOTALL) is not None
+    pieces = re.split(rf"(\.\.\.|{NUMBER})", wanted)
+    numbers = [float(piece) for piece in pieces if re.fullmatch(NUMBER, piece)]
+    pattern = "".join(
+        ".*?" if piece == "..." else f"({NUMBER})" if re.fullmatch(NUMBER, piece) else re.escape(piece)
+        for piece in pieces
+    )
+    found = re.fullmatch(pattern, got, re.DOTALL)
+    return found is not None and all(
+        abs(float(group) - number) <= 0.01 * max(1.0, abs(number)) + 1e-9
+        for group, number in zip(found.groups(), numbers, strict=True)
+    )
