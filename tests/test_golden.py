@@ -35,11 +35,13 @@ from tests.golden.contents import (
 )
 from tytoalba.bench.data import BenchData
 from tytoalba.bench.results import load_results
+from tytoalba.cli.keys import keys_at_hand
 from tytoalba.data.features import FeatureSet
 from tytoalba.data.simulation.stems import Stems
 from tytoalba.errors import TytoError
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.localizer import store
+from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.store import open_store
 from tytoalba.storage.signatures import read_manifest, verify_bytes
 
@@ -57,6 +59,10 @@ def golden(tmp_path: Path) -> Iterator[Path]:
     """The golden files in a folder of their own, in the hands of who has the test keys."""
     with at_home(tmp_path):
         yield copied(tmp_path)
+
+
+def read(path: Path) -> Localizer:
+    return store.read(path, keys_at_hand())
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -90,7 +96,7 @@ def test_there_are_no_other_golden_files() -> None:
 
 @pytest.mark.parametrize("name", ["plain.tyto", "sealed.tyto.age"])
 def test_states_open_and_their_ledgers_are_true(golden: Path, name: str) -> None:
-    opened = open_store(golden / name)
+    opened = open_store(golden / name, keys_at_hand())
     owl, (told, verdict) = opened.localizer, opened.steps()
     assert verdict == "verified"
     assert [(step["what"], step["n_frames"], step["time"]) for step in told] == [
@@ -105,16 +111,16 @@ def test_states_open_and_their_ledgers_are_true(golden: Path, name: str) -> None
 
 @pytest.mark.parametrize("name", ["plain.tyto", "sealed.tyto.age"])
 def test_states_can_be_changed_further(golden: Path, name: str) -> None:
-    with store.edit(golden / name) as localizer:
+    with store.edit(golden / name, keys_at_hand()) as localizer:
         localizer.forget(who="anna")
-    opened = open_store(golden / name)
+    opened = open_store(golden / name, keys_at_hand())
     owl, (told, verdict) = opened.localizer, opened.steps()
     assert (owl.n_frames, len(told), verdict) == (6, 5, "verified")
 
 
 def test_the_model_opens_and_its_signature_holds(golden: Path) -> None:
     path = golden / "model.tyto"
-    model = store.read(path)
+    model = read(path)
     assert model.to_bytes() == path.read_bytes()
     assert (model.can_learn, model.n_frames) == (False, 9)
     signature = (golden / "model.tyto.sig").read_bytes()
@@ -122,11 +128,11 @@ def test_the_model_opens_and_its_signature_holds(golden: Path) -> None:
     manifest = verify_bytes(path.read_bytes(), signature, path.name, "model", trusted=[signer])
     assert (manifest.sequence, manifest.time, manifest.size) == (NOW, NOW, path.stat().st_size)
     assert manifest.about == {"frames": 9, "released against": "few frames"}
-    assert signer == store.read(golden / "plain.tyto").owner
+    assert signer == read(golden / "plain.tyto").owner
 
 
 def test_the_model_is_that_of_the_state(golden: Path) -> None:
-    state, model = (store.read(golden / f"{name}.tyto").model for name in ("plain", "model"))
+    state, model = (read(golden / f"{name}.tyto").model for name in ("plain", "model"))
     assert np.abs(state.W - model.W).max() < 1e-5
     assert np.array_equal(state.coarse().weight, model.weight)
     assert (state.options, state.array) == (model.options, model.array)
@@ -142,7 +148,7 @@ def test_altered_ones_are_refused(golden: Path, name: str) -> None:
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(TytoError):
-        store.read(golden / name.removesuffix(".ledger").removesuffix(".sig"))
+        read(golden / name.removesuffix(".ledger").removesuffix(".sig"))
 
 
 def test_the_prior_opens() -> None:
@@ -157,7 +163,7 @@ def test_the_prior_opens() -> None:
 
 def test_features_open(golden: Path) -> None:
     for name in ("features.safetensors", "sealed-features.age"):
-        assert equal(FeatureSet.load(golden / name), small_features()), name
+        assert equal(FeatureSet.load(golden / name, keys_at_hand()), small_features()), name
 
 
 def test_stems_open() -> None:

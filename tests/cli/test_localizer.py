@@ -18,14 +18,13 @@ from threadpoolctl import threadpool_limits
 from tests.helpers.commands import Tyto
 from tests.helpers.localizers import features
 from tests.helpers.states import ARRAY, contents, settle, wave, write_wave
-from tytoalba.cli.console import keys_from
+from tytoalba.cli.keys import VARIABLE, keys_at_hand
 from tytoalba.cli.localizer import _time
 from tytoalba.data.folder import write_array, write_recording
 from tytoalba.localizer import store
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.signal.array import load_array
 from tytoalba.storage.keys import (
-    VARIABLE,
     add_default_recipients,
     identity_path,
     make_identity,
@@ -116,7 +115,7 @@ def test_a_session_is_the_same_plain_and_sealed(
     for name in ("a.wav", "b.wav"):
         shutil.copy(made / name, tmp_path)
     monkeypatch.setattr("tytoalba.localizer.localizer.time.time", lambda: 1.8e9)
-    assert tyto("keygen").out.startswith("age1")
+    assert tyto("keygen").out.startswith("public key: age1")
     assert tyto("seal", "a.wav", "b.wav").code == 0
     states = {"k.tyto": "", "s.age": ".age"}
     empty: dict[str, bytes] = {}
@@ -124,16 +123,16 @@ def test_a_session_is_the_same_plain_and_sealed(
         ran = tyto("new", state, *NEW)
         assert (ran.code, ran.out) == (0, "")
         assert ran.err == f"{state}: {ARRAY}, 40 features, nothing taught yet\n"
-        empty[state] = read_secret(state)
+        empty[state] = read_secret(state, keys_at_hand())
     assert empty["k.tyto"] == empty["s.age"]
     for state, suffix in states.items():
         ran = tyto("teach", state, f"a.wav{suffix}", "--at", "135", "--who", "monday")
         assert (ran.code, ran.out) == (0, "learned 4 frames in 1 lesson\n")
-    assert read_secret("k.tyto") == read_secret("s.age")
+    assert read_secret("k.tyto") == read_secret("s.age", keys_at_hand())
     for state, suffix in states.items():
         ran = tyto("teach", state, f"b.wav{suffix}", "--at", "77", "--json")
         assert json.loads(ran.out) == {"model": state, "learned": 4, "lessons": 1}
-    assert read_secret("k.tyto") == read_secret("s.age")
+    assert read_secret("k.tyto") == read_secret("s.age", keys_at_hand())
     told = [informed(tyto, state) for state in states]
     assert [one.pop("sealed") for one in told] == [False, True]
     kept = [{"who": "monday", "azimuth": [135.0], "time": 1800000000, "n_frames": 4}]
@@ -150,7 +149,7 @@ def test_a_session_is_the_same_plain_and_sealed(
         assert json.loads(ran.out) == {"model": state, "forgot": 4, "lessons": 1}
     for state, suffix in states.items():
         assert tyto("forget", state, f"b.wav{suffix}", "--at", "77").out == "forgot 4 frames in 1 lesson\n"
-        assert read_secret(state) == empty[state]
+        assert read_secret(state, keys_at_hand()) == empty[state]
         assert informed(tyto, state)["ledger"] == "verified"
     assert (tmp_path / "s.age").read_bytes().startswith(b"age-encryption.org/")
 
@@ -456,29 +455,10 @@ def test_another_identity_opens_and_seals(tyto: Tyto, folder: Path, monkeypatch:
     assert tyto("keygen", "-o", "other.txt").code == 0
     assert tyto("new", "n.age", "--like", "k.tyto", "--identity", "other.txt").code == 0
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "empty home"))
-    assert "give --identity FILE" in tyto("info", "n.age").error
+    assert "--identity FILE" in tyto("info", "n.age").error
     shutil.copytree("home", "empty home")
     identity_path().unlink()
-    assert "give --identity FILE" in tyto("teach", "n.age", "a.wav", "--at", "135").error
+    assert "--identity FILE" in tyto("teach", "n.age", "a.wav", "--at", "135").error
     assert tyto("teach", "n.age", "a.wav", "--at", "135", "--identity", "other.txt").code == 0
     assert informed(tyto, "n.age", "--identity", "other.txt")["n_frames"] == 4
-    assert VARIABLE not in os.environ
-
-
-def test_keys_are_as_they_were_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "before")
-    with keys_from(None):
-        assert os.environ[VARIABLE] == "before"
-
-    def fail() -> None:
-        with keys_from(Path("mine.txt")):
-            assert os.environ[VARIABLE] == "mine.txt"
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert os.environ[VARIABLE] == "before"
-    monkeypatch.delenv(VARIABLE)
-    with keys_from(Path("mine.txt")):
-        assert os.environ[VARIABLE] == "mine.txt"
     assert VARIABLE not in os.environ

@@ -28,7 +28,7 @@ from tytoalba.data.sslr import open_sslr
 from tytoalba.errors import DataError, SealError
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.gcc import GccPhat
-from tytoalba.storage.keys import make_identity
+from tytoalba.storage.keys import make_identity, read_identities
 
 SMALL = replace(
     TWIN,
@@ -222,22 +222,19 @@ def test_what_is_saved_is_loaded(tmp_path: Path, bands: Any, parts: int) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["made.safetensors"]
 
 
-def test_sealed_features_are_opened_in_memory(
-    tmp_path: Path, train: FeatureSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+def test_sealed_features_are_opened_in_memory(tmp_path: Path, train: FeatureSet) -> None:
     public = make_identity(tmp_path / "key")
     train.save(tmp_path / "set.age", [public])
     assert b"tytoalba" not in (tmp_path / "set.age").read_bytes()
     with pytest.raises(SealError, match="no key"):
         FeatureSet.load(tmp_path / "set.age")
-    monkeypatch.setenv("TYTO_IDENTITY", str(tmp_path / "key"))
-    found = FeatureSet.load(tmp_path / "set.age")
+    keys = read_identities(tmp_path / "key")
+    found = FeatureSet.load(tmp_path / "set.age", keys)
     assert np.array_equal(found.X, train.X)
     assert found.names == train.names
     (tmp_path / "set.age").write_bytes((tmp_path / "set.age").read_bytes()[:-1])
-    with pytest.raises(SealError):
-        FeatureSet.load(tmp_path / "set.age")
+    with pytest.raises(SealError, match="damaged"):
+        FeatureSet.load(tmp_path / "set.age", keys)
 
 
 def test_some_of_the_frames(tmp_path: Path, train: FeatureSet) -> None:

@@ -186,17 +186,18 @@ def small_bench() -> BenchData:
 def keep_states(folder: Path) -> None:
     """A plain and a sealed state of the same history, each step in its ledger, and a signed model."""
     features = small_features()
+    keys = read_identities(os.environ["TYTO_IDENTITY"])
     for path in (folder / "plain.tyto", folder / "sealed.tyto.age"):
         start = Localizer(State.new(ARRAY, small_prior(), seed=5, n_features=8))
         other = Localizer.like(start)
         other.state.teach(lesson(features, 3))
-        store.create(path, start, sealed=path.suffix == ".age")
-        with store.edit(path) as localizer:
+        store.create(path, start, sealed=path.suffix == ".age", keys=keys)
+        with store.edit(path, keys) as localizer:
             kept = Kept("anna", (75.0,), NOW)
             localizer._taught((lesson(features, k), kept if k == 2 else None) for k in range(3))
-        with store.edit(path) as localizer:
+        with store.edit(path, keys) as localizer:
             localizer._forgot([lesson(features, 1)])
-        with store.edit(path) as localizer:
+        with store.edit(path, keys) as localizer:
             localizer.merge(other)
     store.export(store.read(folder / "plain.tyto"), folder / "model.tyto", ["few frames"])
 

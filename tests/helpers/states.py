@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.helpers.waves import plane_wave
+from tytoalba.cli.keys import keys_at_hand
 from tytoalba.localizer import store
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.signal.array import MicArray, load_array
@@ -59,7 +60,7 @@ class Kit:
 
     def add(self, path: Path, number: int) -> None:
         """Teach a state one of the lessons, as a step of its own."""
-        with store.edit(path) as localizer:
+        with edit(path) as localizer:
             localizer.merge(self.lessons[number])
 
     def start(self) -> Localizer:
@@ -85,8 +86,23 @@ def make_kit(folder: Path, n_lessons: int = 3, n_features: int = 40) -> Kit:
 
 def ledger_says(path: Path) -> tuple[list[str], str]:
     """What was done to a state, step by step, and whether that is true."""
-    told, verdict = store.open_store(path).steps()
+    told, verdict = opened(path).steps()
     return [step["what"] for step in told], verdict
+
+
+def read(path: Path) -> Localizer:
+    """A state, with the keys of whose home this is."""
+    return store.read(path, keys_at_hand())
+
+
+def edit(path: Path) -> AbstractContextManager[Localizer]:
+    """A state to change, with the keys of whose home this is."""
+    return store.edit(path, keys_at_hand())
+
+
+def opened(path: Path) -> store.Store:
+    """A state to read or change, with the keys of whose home this is."""
+    return store.open_store(path, keys_at_hand())
 
 
 def in_child(do: Callable[[], None]) -> int:

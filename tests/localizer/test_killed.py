@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from tests.helpers.states import Kit, in_child, make_kit, settle
+from tests.helpers.states import Kit, edit, in_child, make_kit, settle
+from tytoalba.cli.keys import keys_at_hand
 from tytoalba.errors import UnfinishedStepError
-from tytoalba.localizer import store
 from tytoalba.storage.ledger import Ledger, ledger_path
 from tytoalba.storage.sealed import read_secret
 
@@ -54,11 +54,11 @@ class Scene:
         self.kit, self.path = kit, kit.folder / name
         self.before = {file: file.read_bytes() for file in (self.path, ledger_path(self.path))}
         self.known = {entry.name for entry in kit.folder.iterdir()}
-        self.old = read_secret(self.path)
+        self.old = read_secret(self.path, keys_at_hand())
         started = time.perf_counter()
         self.teach()
         self.seconds = time.perf_counter() - started
-        self.new = read_secret(self.path)
+        self.new = read_secret(self.path, keys_at_hand())
         self.reset()
 
     def teach(self) -> None:
@@ -75,7 +75,7 @@ class Scene:
 
     def outcome(self) -> str:
         """What a killed process left: the old state, the new one, or the old one with a step to take back."""
-        data = read_secret(self.path)
+        data = read_secret(self.path, keys_at_hand())
         assert data in (self.old, self.new)
         ours = rf"\.{re.escape(self.path.name)}\.(new|lock|ledger\.lock|[a-z0-9_]{{8}}\.ledger)"
         assert all(re.fullmatch(ours, stray) for stray in self.strays()), self.strays()
@@ -89,12 +89,12 @@ class Scene:
 
     def mended(self) -> None:
         """The next change finds no lock, takes back what was not finished and clears away what was left."""
-        if read_secret(self.path) == self.old:
+        if read_secret(self.path, keys_at_hand()) == self.old:
             self.teach()
         else:
-            with store.edit(self.path):
+            with edit(self.path):
                 pass
-        assert read_secret(self.path) == self.new
+        assert read_secret(self.path, keys_at_hand()) == self.new
         Ledger.open(ledger_path(self.path)).check_state(hashlib.sha256(self.new).hexdigest())
 
 
@@ -190,7 +190,7 @@ def test_a_lesson_in_what_a_killed_one_left_is_gone_when_it_is_forgotten(kit: Ki
     scene = Scene(kit, "k.tyto")
     left = kit.folder / ".k.tyto.new"
     left.write_bytes(scene.new)
-    with store.edit(scene.path) as localizer:
+    with edit(scene.path) as localizer:
         assert not left.exists()
         localizer.merge(kit.lessons[2])
     assert not left.exists()

@@ -276,12 +276,12 @@ def labelled(sound: Any, azimuth: float, n: int = 3) -> Recording:
 
 def test_recordings_are_learned_as_one_by_one() -> None:
     recordings = [labelled(A, 40.0), labelled(B, 130.0), labelled(C, np.nan)]
-    one_by_one, together, backwards, told = new(), new(), new(), list[int]()
+    one_by_one, together, backwards, seen = new(), new(), new(), list[tuple[int, int]]()
     for sound, azimuth in ((A, 40.0), (B, 130.0)):
         one_by_one.teach(sound, azimuth)
-    change = together.learn(recordings, told.append)
+    change = together.learn(recordings, lambda *at: seen.append(at))
     assert change.n_frames == together.n_frames == 6
-    assert told == [1, 2, 3]
+    assert seen == [(1, 3), (2, 3), (3, 3)]
     assert set(change.lessons) == set(one_by_one.state.lessons)
     backwards.learn(recordings[::-1])
     assert one_by_one.to_bytes() == together.to_bytes() == backwards.to_bytes()

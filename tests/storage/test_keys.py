@@ -1,13 +1,11 @@
-"""Keys are found in a known order, are refused where others can read them, and are never shown."""
+"""Keys are refused where others can read them, and are never shown; recipients are read from files."""
 
 from __future__ import annotations
 
-import io
 import os
+import pickle
 import stat
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,17 +16,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.helpers.seals import names, new_key, public, sealed_with_passphrase
-from tytoalba.errors import SealError, TytoWarning, WrongKeyError
+from tytoalba.errors import SealError, WrongKeyError
 from tytoalba.storage import keys as identities
 from tytoalba.storage.age import Identity, Passphrase, open_bytes, seal_bytes
 from tytoalba.storage.keys import (
     add_default_recipients,
-    ask_new,
     default_recipients,
-    find_identities,
     identity_path,
     make_identity,
-    make_key_folder,
     parse_recipients,
     read_identities,
     recipients_path,
@@ -37,115 +32,17 @@ from tytoalba.storage.keys import (
 posix = pytest.mark.skipif(os.name != "posix", reason="permission bits of POSIX")
 
 
-class NoKeyringError(RuntimeError):
-    """As keyring calls it."""
-
-
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, no variable, no keyring, no terminal, nothing remembered."""
+    """An empty home, nothing remembered."""
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("XDG_DATA_HOME", str(folder))
-    monkeypatch.delenv("TYTO_IDENTITY", raising=False)
-    monkeypatch.setitem(sys.modules, "keyring", None)
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
     identities._unlocked.cache_clear()
-    identities._asking.cache_clear()
     return folder
 
 
 def publics(keys: list[Any]) -> list[str | None]:
     return [key.public for key in keys if isinstance(key, Identity)]
-
-
-def use_keyring(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
-    def get_password(service: str, user: str) -> Any:
-        assert (service, user) == ("tyto", "identity")
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(get_password=get_password))
-
-
-# The order
-
-
-def test_the_first_source_that_has_keys_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert find_identities() == []
-    named = {name: new_key(tmp_path, name) for name in ("keyring", "variable", "file")}
-    use_keyring(monkeypatch, f"{named['keyring'].secret}\n")
-    assert publics(find_identities()) == [public(named["keyring"])]
-    make_key_folder()
-    usual = make_identity(identity_path())
-    assert publics(find_identities()) == [usual]
-    monkeypatch.setenv("TYTO_IDENTITY", str(tmp_path / "variable"))
-    assert publics(find_identities()) == [public(named["variable"])]
-    monkeypatch.setenv("TYTO_IDENTITY", f" {named['variable'].secret}\n")
-    assert publics(find_identities()) == [public(named["variable"])]
-    assert publics(find_identities(tmp_path / "file")) == [public(named["file"])]
-    monkeypatch.setenv("TYTO_IDENTITY", "  ")  # as if it were not set
-    assert publics(find_identities()) == [usual]
-
-
-def test_the_folder_is_in_the_home_by_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("XDG_DATA_HOME")
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    assert identity_path() == tmp_path / ".local" / "share" / "tytoalba" / "keys" / "identity.txt"
-
-
-def test_a_named_source_that_fails_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_keyring(monkeypatch, "AGE-SECRET-KEY-1")
-    with pytest.raises(SealError, match="the keyring's entry tyto, line 1 is no secret key"):
-        find_identities()
-    make_key_folder()
-    identity_path().symlink_to("nowhere")
-    with pytest.raises(SealError, match="no identity file"):
-        find_identities()
-    monkeypatch.setenv("TYTO_IDENTITY", "/no/such/file")
-    with pytest.raises(SealError, match="no identity file '/no/such/file'"):
-        find_identities()
-    monkeypatch.setenv("TYTO_IDENTITY", "AGE-SECRET-KEY-1QQ")
-    with pytest.raises(SealError, match="TYTO_IDENTITY, line 1 is no secret key"):
-        find_identities()
-
-
-def test_a_keyring_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_keyring(monkeypatch, None)
-    assert find_identities() == []
-    use_keyring(monkeypatch, NoKeyringError("no backend"))
-    assert find_identities() == []
-    use_keyring(monkeypatch, RuntimeError("it is locked"))
-    with pytest.warns(TytoWarning, match="it is locked"):
-        assert find_identities() == []
-
-
-def test_a_terminal_is_asked_only_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    sealed = sealed_with_passphrase(b"hello", "words")
-    with pytest.raises(WrongKeyError, match="no terminal"):
-        open_bytes(sealed, find_identities())
-    questions = []
-
-    def getpass(question: str) -> str:
-        questions.append(question)
-        return "words"
-
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr("getpass.getpass", getpass)
-    for _ in range(3):  # many files, one question
-        assert open_bytes(sealed, find_identities(), "x.age") == b"hello"
-    assert questions == ["Passphrase of x.age: "]
-    monkeypatch.setattr(sys, "stdin", None)  # as for programs without a window
-    assert find_identities() == []
-
-
-def test_the_end_of_input_is_no_passphrase(monkeypatch: pytest.MonkeyPatch) -> None:
-    def getpass(question: str) -> str:
-        raise EOFError(question)
-
-    monkeypatch.setattr("getpass.getpass", getpass)
-    with pytest.raises(SealError, match="no passphrase given"):
-        open_bytes(sealed_with_passphrase(b"", "words"), find_identities(prompt=identities.ask_terminal))
 
 
 # Identity files
@@ -249,11 +146,11 @@ def test_identity_file_sealed_with_a_passphrase(tmp_path: Path, armored: bool) -
         return next(answers)
 
     with pytest.raises(SealError, match="no terminal"):
-        find_identities(path)
+        read_identities(path)
     with pytest.raises(WrongKeyError, match="passphrase does not open"):
-        find_identities(path, prompt)
+        read_identities(path, prompt)
     for _ in range(3):
-        assert publics(find_identities(path, prompt)) == [public(key)]
+        assert publics([*read_identities(path, prompt)]) == [public(key)]
     assert questions == [f"Passphrase of {path}: "] * 2
 
 
@@ -263,16 +160,20 @@ def test_made_with_a_passphrase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     content = (tmp_path / "key.txt").read_bytes()
     assert content.startswith(b"-----BEGIN AGE ENCRYPTED FILE-----")
     assert b"SECRET" not in content
-    assert publics(find_identities(tmp_path / "key.txt", lambda _: "words")) == [made]
+    assert publics([*read_identities(tmp_path / "key.txt", lambda _: "words")]) == [made]
 
 
-def test_new_passphrases_are_asked_twice() -> None:
-    answers = iter(["words", "words", "words", "swords", "", ""])
-    assert next(ask_new(lambda _: next(answers)).tries("x")) == "words"
-    with pytest.raises(SealError, match="differ"):
-        ask_new(lambda _: next(answers))
-    with pytest.raises(SealError, match="empty"):
-        ask_new(lambda _: next(answers))
+def test_the_folder_is_in_the_home_by_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert identity_path() == tmp_path / ".local" / "share" / "tytoalba" / "keys" / "identity.txt"
+
+
+def test_identities_go_to_other_processes(tmp_path: Path) -> None:
+    key = new_key(tmp_path)
+    again = pickle.loads(pickle.dumps(key))
+    assert open_bytes(seal_bytes(b"x", [public(key)]), [again]) == b"x"
+    assert str(key.secret) not in repr(again)
 
 
 # Recipients

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyrage")
 
 from tests.helpers.seals import CHUNK, WRITES, Keys, names, new_key, public, sealed_with_passphrase
-from tytoalba.errors import MissingExtraError, SealError, WrongKeyError
+from tytoalba.errors import FileError, MissingExtraError, SealError, WrongKeyError
 from tytoalba.storage import sealed as sealing
 from tytoalba.storage.age import Passphrase, Unsealing, has_passphrase, open_start
 from tytoalba.storage.sealed import (
@@ -85,7 +85,7 @@ def test_each_recipient_opens_and_nobody_else(keys: Keys) -> None:
     assert open_bytes(sealed, [a]) == open_bytes(sealed, [b]) == open_bytes(sealed, [c, b]) == MARK
     with pytest.raises(WrongKeyError, match=r"none of your keys opens x\.age.*--identity"):
         open_bytes(sealed, [c], "x.age")
-    with pytest.raises(WrongKeyError, match="you have no key"):
+    with pytest.raises(WrongKeyError, match="no key was given"):
         open_bytes(sealed, [Passphrase("words")])
     assert seal_bytes(MARK, [public(a)]) != seal_bytes(MARK, [public(a)])  # a new file key each time
 
@@ -189,8 +189,9 @@ def test_missing_files_folders_and_text(tmp_path: Path, keys: Keys) -> None:
         lambda: open_stream(io.StringIO("text"), io.BytesIO(), keys),  # type: ignore[arg-type]
         lambda: read_secret("\0"),
     ):
-        with pytest.raises(SealError):
+        with pytest.raises((FileError, SealError)) as caught:
             attempt()
+        assert (caught.type is SealError) == ("binary mode" in str(caught.value))
     assert names(tmp_path) == []
 
 

@@ -22,7 +22,6 @@ from tytoalba.errors import AudioError, SealError, TytoError, WrongKeyError
 from tytoalba.signal.array import load_array
 from tytoalba.storage import soundfiles as soundfiles
 from tytoalba.storage.age import Identity
-from tytoalba.storage.keys import make_identity
 from tytoalba.storage.sealed import seal_file, write_secret
 from tytoalba.storage.soundfiles import read_audio, stream_audio, write_audio
 
@@ -35,22 +34,18 @@ def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_short_ones_are_opened_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(soundfiles, "IN_MEMORY", 10**6)
-    monkeypatch.setenv("TYTO_IDENTITY", str(tmp_path / "key"))
     monkeypatch.setattr("tytoalba.storage.age.Unsealing", None)  # there is no need to stream
     sound = 0.1 * np.random.default_rng(0).standard_normal((2, 4000))
     write_audio(tmp_path / "a.wav", sound, 16000)
-    seal_file(tmp_path / "a.wav", tmp_path / "a.wav.age", [make_identity(tmp_path / "key")])
-    plain, opened = (np.concatenate([*stream_audio(tmp_path / n)], 1) for n in ("a.wav", "a.wav.age"))
+    key = new_key(tmp_path)
+    seal_file(tmp_path / "a.wav", tmp_path / "a.wav.age", [public(key)])
+    plain, opened = (joined(tmp_path / name, keys=[key]) for name in ("a.wav", "a.wav.age"))
     assert np.array_equal(plain, opened)
 
 
 @pytest.fixture
-def own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Identity:
-    """A key that is found without being given."""
-    folder = tmp_path_factory.mktemp("own")
-    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
-    monkeypatch.setenv("TYTO_IDENTITY", str(folder / "key.txt"))
-    return new_key(folder)
+def own(tmp_path_factory: pytest.TempPathFactory) -> Identity:
+    return new_key(tmp_path_factory.mktemp("own"))
 
 
 def noise(n_channels: int, n_samples: int) -> NDArray[np.float32]:
@@ -85,14 +80,16 @@ def test_sealed_sound_is_the_same_sound(tmp_path: Path, own: Identity, suffix: s
     expected = read_audio(path)
     sealed = seal_in_place(path, own)
     WRITES.clear()
-    np.testing.assert_array_equal(read_audio(sealed).samples, expected.samples)
-    np.testing.assert_array_equal(joined(sealed, block=999), expected.samples)
-    np.testing.assert_array_equal(joined(sealed, sample_rate=8000), read_audio(sealed, None, 8000).samples)
+    np.testing.assert_array_equal(read_audio(sealed, keys=[own]).samples, expected.samples)
+    np.testing.assert_array_equal(joined(sealed, block=999, keys=[own]), expected.samples)
+    np.testing.assert_array_equal(
+        joined(sealed, sample_rate=8000, keys=[own]), read_audio(sealed, None, 8000, [own]).samples
+    )
     with sealed.open("rb") as file:
-        np.testing.assert_array_equal(joined(file), expected.samples)
-        np.testing.assert_array_equal(read_audio(file).samples, expected.samples)
+        np.testing.assert_array_equal(joined(file, keys=[own]), expected.samples)
+        np.testing.assert_array_equal(read_audio(file, keys=[own]).samples, expected.samples)
     renamed = sealed.rename(tmp_path / "talk.bin")  # the name tells nothing
-    np.testing.assert_array_equal(joined(str(renamed)), expected.samples)
+    np.testing.assert_array_equal(joined(str(renamed), keys=[own]), expected.samples)
     assert WRITES == []
     assert names(tmp_path) == ["talk.bin"]
 
@@ -103,8 +100,8 @@ def test_one_sealed_file_a_channel(tmp_path: Path, own: Identity) -> None:
         write_audio(tmp_path / f"{i}.{suffix}", samples[i], 16000)
         paths.append(tmp_path / f"{i}.{suffix}")
     paths[:2] = [seal_in_place(path, own) for path in paths[:2]]
-    np.testing.assert_array_equal(read_audio(paths).samples, samples)
-    np.testing.assert_array_equal(joined(paths, block=1000), samples)
+    np.testing.assert_array_equal(read_audio(paths, keys=[own]).samples, samples)
+    np.testing.assert_array_equal(joined(paths, block=1000, keys=[own]), samples)
 
 
 def test_wav_with_words_after_the_sound(tmp_path: Path, own: Identity) -> None:
@@ -112,10 +109,10 @@ def test_wav_with_words_after_the_sound(tmp_path: Path, own: Identity) -> None:
     soundfile.write(file, noise(2, 5000).T, 16000, format="WAV")
     path = tmp_path / "x.age"
     write_secret(path, file.getvalue() + b"LIST\x04\0\0\0INFO" + bytes(3 * CHUNK), [public(own)])
-    np.testing.assert_array_equal(joined(path), noise(2, 5000))
+    np.testing.assert_array_equal(joined(path, keys=[own]), noise(2, 5000))
     path.write_bytes(path.read_bytes()[:-1])  # after the sound, and yet altered
     with pytest.raises(SealError, match="damaged"):
-        joined(path)
+        joined(path, keys=[own])
 
 
 @pytest.mark.parametrize("unknown_length", [False, True])
@@ -130,10 +127,10 @@ def test_sealed_wav_that_breaks_later(tmp_path: Path, own: Identity, unknown_len
     (tmp_path / "x.wav.age").write_bytes(sealed)
     for attempt in (read_audio, joined):
         with pytest.raises(SealError, match=r"x\.wav\.age is damaged"):
-            attempt(tmp_path / "x.wav.age")
+            attempt(tmp_path / "x.wav.age", keys=[own])
     (tmp_path / "x.wav.age").write_bytes(sealed[: -CHUNK * 4])
     with pytest.raises(SealError, match=r"x\.wav\.age is damaged"):
-        joined([tmp_path / "x.wav.age"])
+        joined([tmp_path / "x.wav.age"], keys=[own])
 
 
 def test_sealed_for_others_or_not_sound(
@@ -143,10 +140,12 @@ def test_sealed_for_others_or_not_sound(
     write_secret(tmp_path / "x.wav.age", b"a voice", [public(other)])
     write_secret(tmp_path / "y.wav.age", b"a voice", [public(own)])
     for attempt in (read_audio, joined):
-        with pytest.raises(WrongKeyError, match=r"none of your keys opens .*x\.wav\.age"):
+        with pytest.raises(WrongKeyError, match="no key was given: pass keys="):
             attempt(tmp_path / "x.wav.age")
+        with pytest.raises(WrongKeyError, match=r"none of your keys opens .*x\.wav\.age"):
+            attempt(tmp_path / "x.wav.age", keys=[own])
         with pytest.raises(AudioError, match="is text, not sound"):
-            attempt(tmp_path / "y.wav.age")
+            attempt(tmp_path / "y.wav.age", keys=[own])
 
 
 def test_sealed_wav_streams_in_bounded_memory(tmp_path: Path, own: Identity) -> None:
@@ -155,13 +154,13 @@ def test_sealed_wav_streams_in_bounded_memory(tmp_path: Path, own: Identity) -> 
     size, loud = 0, 0.0
     before = threading.active_count()
     tracemalloc.start()
-    for block in stream_audio(sealed, block=16000):
+    for block in stream_audio(sealed, block=16000, keys=[own]):
         size, loud = size + block.shape[1], max(loud, float(block[0, 0]))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert size == 16000 * 120
     assert peak < 3e6
-    stopped = cast("Generator[Any]", stream_audio(sealed, block=1000))
+    stopped = cast("Generator[Any]", stream_audio(sealed, block=1000, keys=[own]))
     next(stopped)
     stopped.close()
     assert threading.active_count() == before
@@ -177,7 +176,7 @@ def test_sealed_folder(tmp_path: Path, own: Identity) -> None:
         seal_in_place(tmp_path / "test" / name, own)
     write_secret(tmp_path / "test" / "kitchen.wav.age", b"of another day", [public(own)])
     seal_in_place(tmp_path / "array.toml", own)
-    recordings = folders.open_folder(tmp_path)
+    recordings = folders.open_folder(tmp_path, keys=[own])
     assert [r.name for r in recordings] == ["hall", "kitchen"]  # there twice, it counts once, plain
     for recording in recordings:
         assert recording.array == array.plain_channels()
@@ -185,4 +184,4 @@ def test_sealed_folder(tmp_path: Path, own: Identity) -> None:
         np.testing.assert_array_equal(recording.load(), noise(4, 9000))
     (tmp_path / "test" / "hall.csv.age").unlink()
     with pytest.raises(TytoError, match=r"hall\.csv is missing"):
-        folders.open_folder(tmp_path)
+        folders.open_folder(tmp_path, keys=[own])

@@ -25,6 +25,7 @@ from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.gcc import Band, GccPhat
+from tytoalba.storage.age import Keys
 from tytoalba.storage.tensors import read_tensors, write_tensors
 
 FORMAT = "tytoalba-benchdata"
@@ -162,13 +163,15 @@ def load_benchdata(
     array: str | None = None,
     processes: int = 1,
     announce: Announce | None = None,
+    keys: Keys = None,
 ) -> BenchData:
     """Prepare a benchmark's data.
 
     data: "simulated:PRESET", or a folder: SSLR, recordings of one's own, or the authors' .mat features.
     bands, parts: of GCC-PHAT, as `GccPhat` takes them; the authors' features are what they are.
     noises: conditions to test under beside the quiet one, on `noise_share` of the test recordings.
-    size, seed, speech, array: for simulations; recordings name their array themselves.
+    size, seed, speech, array: for simulations; recordings name their array themselves. keys: what opens
+    sealed recordings.
     """
     if data.startswith("simulated:"):
         preset = data.removeprefix("simulated:")
@@ -181,7 +184,7 @@ def load_benchdata(
     root = Path(data).expanduser()
     if root.is_dir() and any(root.glob("*_GCCPHAT_SSLR*.mat")):
         return _from_mat(data_name(data), open_mat(root))
-    recordings = open_dataset(root)
+    recordings = open_dataset(root, keys)
     gcc = _gcc(recordings[0].array, recordings[0].frame_length, bands, parts)
     return _recorded(data_name(data), recordings, gcc, noises, noise_share, processes, announce)
 

@@ -30,6 +30,7 @@ from tytoalba.learning.methods import METHODS
 from tytoalba.learning.methods.analytic import Analytic
 from tytoalba.learning.methods.finetune import Gradient
 from tytoalba.learning.phases import groups
+from tytoalba.storage.age import Keys
 from tytoalba.storage.files import written_whole
 from tytoalba.storage.parallel import available_cores, parallel_map
 
@@ -52,6 +53,7 @@ def run_benchmark(
     device: str = "cpu",
     jobs: int = 1,
     processes: int = 1,
+    keys: Keys = None,
     on_data: Announce | None = None,
     on_job: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
@@ -60,7 +62,8 @@ def run_benchmark(
     name_or_file: a shipped benchmark (`shipped_configs`) or a TOML file. data, array, methods, seeds, size:
     instead of those of the file; changes: any other key, such as "n_phases=5". speech: folder of real speech
     for simulations. cache: a file that keeps the prepared data for the next time. jobs: methods at a time,
-    processes: for simulations; 0: one per core. What cannot work is refused before anything is prepared.
+    processes: for simulations; 0: one per core. keys: what opens sealed recordings. What cannot work is
+    refused before anything is prepared.
     """
     given: dict[str, Any] = {"data": data, "array": array, "size": size}
     given["methods"] = None if methods is None else tuple(methods)
@@ -71,7 +74,7 @@ def run_benchmark(
     _refuse_early(config, result_file)
     if report:
         check_drawing()
-    prepared = _prepared(config, cache, speech, processes, on_data)
+    prepared = _prepared(config, cache, speech, processes, keys, on_data)
     command = _command(name_or_file, given, speech, changes, device, jobs)
     run(
         config,
@@ -100,7 +103,12 @@ def _refuse_early(config: Config, output: Path) -> None:
 
 
 def _prepared(
-    config: Config, cache: Path | None, speech: Path | None, processes: int, on_data: Announce | None
+    config: Config,
+    cache: Path | None,
+    speech: Path | None,
+    processes: int,
+    keys: Keys,
+    on_data: Announce | None,
 ) -> BenchData:
     """The data of a benchmark, from its cache if there is one."""
     if cache is not None and cache.exists():
@@ -110,6 +118,7 @@ def _prepared(
         return prepared
     prepared = load_benchdata(
         config.data,
+        keys=keys,
         bands=config.bands[0] if len(config.bands) == 1 else config.bands,
         parts=config.parts,
         noises=config.noise_conditions,

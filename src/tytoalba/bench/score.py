@@ -28,6 +28,7 @@ from tytoalba.signal.metrics import (
     match,
     within,
 )
+from tytoalba.storage.age import Keys
 from tytoalba.storage.parallel import parallel_map
 
 Found = dict[int, tuple[Float, ...]]
@@ -72,9 +73,12 @@ class Score:
     surer_half: float = np.nan
 
 
-def recordings_of(data: str | Path, part: str = "test") -> list[Recording]:
-    """The recordings of a labelled data set whose part begins so; "test" is also SSLR's part "human"."""
-    found = [r for r in open_dataset(Path(data)) if _belongs(r.subset, part)]
+def recordings_of(data: str | Path, part: str = "test", keys: Keys = None) -> list[Recording]:
+    """The recordings of a labelled data set whose part begins so; "test" is also SSLR's part "human".
+
+    keys: what opens sealed recordings.
+    """
+    found = [r for r in open_dataset(Path(data), keys) if _belongs(r.subset, part)]
     if not found:
         raise DataError(f"{data} has no part called {part!r}")
     if not any(np.isin(r.n_sources, (1, 2)).any() for r in found):

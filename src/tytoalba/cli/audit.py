@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from tytoalba.cli.console import err, out, print_json, progress_bar, write_json
-from tytoalba.cli.localizer import IdentityFile, read_owl
+from tytoalba.cli.options import IdentityFile
 from tytoalba.errors import TytoError
 
 
@@ -51,9 +51,11 @@ def audit(
 
 
 def _of_model(path: Path, identity: Path | None, scenes: int, seed: int, as_json: bool) -> dict[str, Any]:
+    from tytoalba.cli.keys import keys_at_hand
+    from tytoalba.localizer.store import read
     from tytoalba.privacy.audit import audit as attacked
 
-    owl = read_owl(path, identity)
+    owl = read(path, keys_at_hand(identity))
     with progress_bar("simulated lessons") as steps:
         told = {
             "file": str(path),

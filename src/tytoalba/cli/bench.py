@@ -88,6 +88,7 @@ def run(
       tyto bench table1 --data simulated:twin --speech ~/speech --device cuda
     """
     from tytoalba.bench.run import run_benchmark
+    from tytoalba.cli.keys import keys_at_hand
 
     with progress_bar("data") as steps:
         result_file, *written = run_benchmark(
@@ -105,6 +106,7 @@ def run(
             device=choose_device(device),
             jobs=jobs,
             processes=processes,
+            keys=keys_at_hand(),
             on_data=lambda what, done, total: steps(done, total, f"data: {what}"),
             on_job=lambda done, total: steps(done, total, "methods"),
         )

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tytoalba.cli.console import chosen_array, out, print_json, progress_bar, say
-from tytoalba.cli.options import ArrayOption, AsJson, Seed
+from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile, Seed
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def check(
     ] = 0,
     mixup: Annotated[str, typer.Option(help="What --evaluate mixes up: order, mounting, free.")] = "order",
     seed: Seed = 0,
+    identity: IdentityFile = None,
 ) -> None:
     """Find dead, copied, inverted or swapped channels and a wrong mounting.
 
@@ -66,6 +67,7 @@ def check(
 
       tyto check talk.wav --array respeaker-6mic
     """
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.diagnose.check import check_array, read_take
 
     sources = [_parse(text) for text in recordings or []] + (_read_csv(table) if table else [])
@@ -79,7 +81,9 @@ def check(
         raise TytoError(f"cannot write {output}: give a file in a folder that is there")
     if not sources:
         raise TytoError("no recordings; give some, such as front.wav@0 left.wav@90, or free speech talk.wav")
-    result = check_array([read_take(path, mics, azimuth) for path, azimuth in sources], mics, turned)
+    keys = keys_at_hand(identity)
+    takes = [read_take(path, mics, azimuth, keys) for path, azimuth in sources]
+    result = check_array(takes, mics, turned)
     corrected = result.corrected
     if output and corrected:
         from tytoalba.storage.files import written_whole

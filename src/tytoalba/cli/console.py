@@ -231,22 +231,6 @@ def bars() -> Progress:
     )
 
 
-@contextmanager
-def keys_from(identity: Path | None) -> Iterator[None]:
-    """Open sealed files with the key in this file, wherever they are read meanwhile; None: as usual."""
-    from tytoalba.storage.keys import VARIABLE
-
-    before = os.environ.get(VARIABLE)
-    if identity is not None:
-        os.environ[VARIABLE] = str(identity)
-    try:
-        yield
-    finally:
-        if identity is not None:
-            os.environ.pop(VARIABLE)
-            os.environ.update({VARIABLE: before} if before is not None else {})
-
-
 def chosen_array(option: str | None, recording: str | Sequence[str] | None = None) -> MicArray:
     """The array of the option --array, else of TYTO_ARRAY, else of `tyto config array`; never a guess.
 

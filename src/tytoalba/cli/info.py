@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from tytoalba.cli.console import err, keys_from, out, print_json
-from tytoalba.cli.localizer import IdentityFile, counted
+from tytoalba.cli.console import out, plural, print_json, say
+from tytoalba.cli.options import AsJson, IdentityFile, Plot
 
 if TYPE_CHECKING:
     from tytoalba.localizer.store import Store
@@ -21,9 +21,9 @@ SECTOR = 30
 
 def info(
     model: Annotated[Path, typer.Argument(help="A state or a model, sealed or plain.")],
-    plot: Annotated[Path | None, typer.Option(help="Draw what was taught where into this picture.")] = None,
+    plot: Plot = None,
     identity: IdentityFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tell what a localizer knows, what is written about it, and every array that its file holds.
 
@@ -31,36 +31,35 @@ def info(
 
       tyto info kitchen.tyto --plot kitchen.png
     """
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import open_store
 
-    with keys_from(identity):
-        store = open_store(model)
-    owl = store.localizer
-    told = _described(store)
+    store = open_store(model, keys_at_hand(identity))
+    facts = _described(store)
     if as_json:
-        print_json(told)
+        print_json(facts)
     else:
-        _print(told)
+        _print(facts)
     if plot is not None:
         from tytoalba.bench.plots import plot_evidence, save_figure
 
-        save_figure(plot_evidence(owl.evidence, f"{model.name}: taught frames"), plot)
-        err.print(f"drawn: {plot}", soft_wrap=True)
+        save_figure(plot_evidence(store.localizer.evidence, f"{model.name}: taught frames"), plot)
+        say(f"drawn: {plot}")
 
 
 def _described(store: Store) -> dict[str, Any]:
     from tytoalba.learning.prior.decisions import known
     from tytoalba.storage.age import is_sealed
 
-    path, owl = store.path, store.localizer
-    kind = "state" if owl.can_learn else "model"
-    told: dict[str, Any] = {
+    path, localizer = store.path, store.localizer
+    kind = "state" if localizer.can_learn else "model"
+    facts: dict[str, Any] = {
         "file": str(path),
         "kind": kind,
         "sealed": is_sealed(path),
         "bytes": path.stat().st_size,
-        "array": owl.array.name,
-        "n_frames": owl.n_frames,
+        "array": localizer.array.name,
+        "n_frames": localizer.n_frames,
         "stored": [
             {
                 "name": name,
@@ -69,44 +68,44 @@ def _described(store: Store) -> dict[str, Any]:
                 "bytes": values.nbytes,
                 "purpose": why,
             }
-            for name, values, why in owl.inventory()
+            for name, values, why in localizer.inventory()
         ],
     }
     if kind == "state":
-        state = owl.state
-        told["options"] = {name: value for name, value in state.options.items() if name != "seed"}
-        told["lessons"] = len(state.lessons)
-        told["kept"] = [
+        state = localizer.state
+        facts["options"] = {name: value for name, value in state.options.items() if name != "seed"}
+        facts["lessons"] = len(state.lessons)
+        facts["kept"] = [
             {"who": k.who, "azimuth": list(k.azimuth), "time": k.time, "n_frames": state.lessons[name]}
             for name, k in state.kept.items()
         ]
-        told["evidence"] = owl.evidence.tolist()
-        told["directions_known"] = int(known([float(a) for a in range(360)], owl.evidence, 5.0).sum())
-        told["steps"], told["ledger"] = store.steps()
-    return told
+        facts["evidence"] = localizer.evidence.tolist()
+        facts["directions_known"] = int(known([float(a) for a in range(360)], localizer.evidence, 5.0).sum())
+        facts["steps"], facts["ledger"] = store.steps()
+    return facts
 
 
-def _print(told: dict[str, Any]) -> None:
-    sealed = "sealed " if told["sealed"] else ""
-    _say(f"{told['file']}: {sealed}{told['kind']} for {told['array']}, {told['bytes'] / 1e6:.1f} MB")
-    if told["kind"] == "state":
+def _print(facts: dict[str, Any]) -> None:
+    sealed = "sealed " if facts["sealed"] else ""
+    _say(f"{facts['file']}: {sealed}{facts['kind']} for {facts['array']}, {facts['bytes'] / 1e6:.1f} MB")
+    if facts["kind"] == "state":
         _say(
-            f"{counted(told['n_frames'], 'frame')} in {counted(told['lessons'], 'lesson')}, "
-            f"{len(told['kept'])} of them kept; "
-            f"{told['directions_known']} of 360 degrees taught"
+            f"{plural(facts['n_frames'], 'frame')} in {plural(facts['lessons'], 'lesson')}, "
+            f"{len(facts['kept'])} of them kept; "
+            f"{facts['directions_known']} of 360 degrees taught"
         )
-        _print_directions(told["evidence"])
-        for kept in told["kept"]:
+        _print_directions(facts["evidence"])
+        for kept in facts["kept"]:
             where = ", ".join(f"{a:g}" for a in kept["azimuth"])
             who = kept["who"] or "(no name)"
-            _say(f"kept: {who} at {where}, {counted(kept['n_frames'], 'frame')}, {_date(kept['time'])}")
-        _say(f"ledger: {told['ledger']}")
-        for step in told["steps"]:
-            done = f"{step['what']}, {counted(step['n_frames'], 'frame')}"
+            _say(f"kept: {who} at {where}, {plural(kept['n_frames'], 'frame')}, {_date(kept['time'])}")
+        _say(f"ledger: {facts['ledger']}")
+        for step in facts["steps"]:
+            done = f"{step['what']}, {plural(step['n_frames'], 'frame')}"
             _say(f"  {step['sequence']:>4}  {_date(step['time'])}  {done}")
     table = Table("stored", "shape", "bytes", "purpose", title="Everything that the file holds")
-    inside = [row for row in told["stored"] if not row["name"].startswith("prior.")]
-    prior = [row for row in told["stored"] if row["name"].startswith("prior.")]
+    inside = [row for row in facts["stored"] if not row["name"].startswith("prior.")]
+    prior = [row for row in facts["stored"] if row["name"].startswith("prior.")]
     for row in inside:
         table.add_row(
             _shown(row["name"]), " x ".join(map(str, row["shape"])), str(row["bytes"]), row["purpose"]

@@ -8,24 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tytoalba.cli.console import chosen_array, err, keys_from, note, out, print_json, progress_bar
-from tytoalba.cli.options import ArrayOption
+from tytoalba.cli.console import chosen_array, note, out, plural, print_json, progress_bar, say
+from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
     from tytoalba.data.recording import Recording
-    from tytoalba.localizer.localizer import Change, Localizer
+    from tytoalba.localizer.localizer import Change
+    from tytoalba.storage.age import Keys
 
 StateFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A state that `tyto new` made.")]
-IdentityFile = Annotated[
-    Path | None,
-    typer.Option("--identity", "-i", help="Key to open sealed files with, if not the usual one."),
-]
 At = Annotated[
     list[float] | None,
     typer.Option("--at", help="Azimuth in degrees; twice for two talkers at the same time."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="What was done, as JSON.")]
+Part = Annotated[str | None, typer.Option(help="Only recordings of this part, such as train.")]
 
 
 def new(
@@ -39,9 +36,7 @@ def new(
     ] = None,
     prior_frames: Annotated[
         float | None,
-        typer.Option(
-            help="What simulations say of a direction counts as much as so many taught frames (1000)."
-        ),
+        typer.Option(help="Taught frames that the simulations of a direction count as much as (1000)."),
     ] = None,
     simulated: Annotated[
         int | None,
@@ -63,21 +58,22 @@ def new(
 
       tyto new bedroom.tyto --like kitchen.tyto
     """
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.localizer import Localizer
-    from tytoalba.localizer.store import SEALED_SUFFIX, create, has_extra
+    from tytoalba.localizer.store import SEALED_SUFFIX, create, has_extra, read
 
-    told = {"n_features": features, "prior_frames": prior_frames, "simulated": simulated}
-    options: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+    given = {"n_features": features, "prior_frames": prior_frames, "simulated": simulated}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if like is not None and (options or array is not None or seed is not None):
         raise TytoError("--like takes array, options and seed from the other: leave them out")
-    with keys_from(identity):
-        if like is not None:
-            owl = Localizer.like(read_owl(like, None))
-        else:
-            owl = Localizer.new(chosen_array(array), seed=seed, **options)
-        owl = create(model, owl, sealed=seal or model.suffix == SEALED_SUFFIX)
-    made = f"{model}: {owl.array.name}, {owl.state.options['n_features']} features, nothing taught yet"
-    err.print(made, soft_wrap=True)
+    keys = keys_at_hand(identity)
+    if like is not None:
+        localizer = Localizer.like(read(like, keys))
+    else:
+        localizer = Localizer.new(chosen_array(array), seed=seed, **options)
+    create(model, localizer, sealed=seal or model.suffix == SEALED_SUFFIX, keys=keys)
+    n_features = localizer.state.options["n_features"]
+    say(f"{model}: {localizer.array.name}, {n_features} features, nothing taught yet")
     if not has_extra():
         note("no ledger and no seal: these need pip install 'tytoalba[privacy]'")
 
@@ -87,7 +83,7 @@ def learn(
     data: Annotated[
         Path, typer.Argument(help="Labelled recordings (see docs, Benchmarks) or SSLR; sealed or plain.")
     ],
-    part: Annotated[str | None, typer.Option(help="Only recordings of this part, such as train.")] = None,
+    part: Part = None,
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -97,19 +93,21 @@ def learn(
 
       tyto learn kitchen.tyto recordings/ --part train
     """
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import edit
 
-    with keys_from(identity):
-        recordings = _recordings(data, part)
-        with edit(model) as localizer, progress_bar("recordings") as steps:
-            change = localizer.learn(recordings, lambda done: steps(done, len(recordings)))
+    keys = keys_at_hand(identity)
+    recordings = _recordings(data, part, keys)
+    with edit(model, keys) as localizer, progress_bar("recordings") as steps:
+        change = localizer.learn(recordings, steps)
     _print_change(change, model, as_json)
 
 
 def teach(
     model: StateFile,
     files: Annotated[
-        list[str], typer.Argument(help="A recording, or one mono file a microphone in order; may be sealed.")
+        list[str],
+        typer.Argument(help="A recording, sealed or plain; or one mono file per microphone."),
     ],
     at: At = None,
     who: Annotated[
@@ -131,11 +129,12 @@ def teach(
 
       tyto teach kitchen.tyto sofa.wav --at 135 --who kitchen-monday
     """
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import edit
 
-    source = files[0] if len(files) == 1 else files
-    with keys_from(identity), edit(model) as localizer:
-        change = localizer.teach(source, _azimuth(at), who=who, keep=keep or bool(who))
+    source, keys = files[0] if len(files) == 1 else files, keys_at_hand(identity)
+    with edit(model, keys) as localizer:
+        change = localizer.teach(source, _azimuth(at), who=who, keep=keep or bool(who), keys=keys)
     _print_change(change, model, as_json)
 
 
@@ -150,7 +149,7 @@ def forget(
         str | None, typer.Option(help="All kept lessons since then: 2026-11-15 or 2026-11-15T18:30.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="A data set that was learned: forget all of it.")] = None,
-    part: Annotated[str | None, typer.Option(help="Only recordings of this part of --data.")] = None,
+    part: Part = None,
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -165,6 +164,7 @@ def forget(
 
       tyto forget kitchen.tyto --who kitchen-monday
     """
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import edit
 
     if data is not None and (files or at or who is not None or since):
@@ -173,11 +173,12 @@ def forget(
         raise TytoError("a recording is forgotten with its --at alone: leave out --who and --since")
     if part is not None and data is None:
         raise TytoError("--part is of a data set: say which, with --data")
-    with keys_from(identity), edit(model) as localizer:
+    keys = keys_at_hand(identity)
+    with edit(model, keys) as localizer:
         if data is not None:
-            change = localizer.forget_recordings(_recordings(data, part))
+            change = localizer.forget_recordings(_recordings(data, part, keys))
         elif files:
-            change = localizer.forget(files[0] if len(files) == 1 else files, _azimuth(at))
+            change = localizer.forget(files[0] if len(files) == 1 else files, _azimuth(at), keys=keys)
         else:
             change = localizer.forget(azimuth=at or None, who=who, since=_time(since) if since else None)
     _print_change(change, model, as_json)
@@ -198,11 +199,13 @@ def merge(
 
       tyto merge kitchen.tyto bedroom.tyto
     """
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.localizer import Change
     from tytoalba.localizer.store import edit, incoming
 
-    with keys_from(identity), edit(model) as localizer:
-        done = [localizer.merge(incoming(other, unsigned=unsigned)) for other in others]
+    keys = keys_at_hand(identity)
+    with edit(model, keys) as localizer:
+        done = [localizer.merge(incoming(other, keys, unsigned)) for other in others]
     lessons = tuple(name for change in done for name in change.lessons)
     _print_change(Change("merged", sum(change.n_frames for change in done), lessons), model, as_json)
 
@@ -217,37 +220,29 @@ def export(
 ) -> None:
     """Make a model that can be shared: array, prior and weights, without the sums; signed.
 
-    Refused where too few frames are behind it for nobody to be found in it (docs/privacy.md).
+    Refused where it was taught so few frames that it could tell who was there (docs/privacy.md).
 
     Example:
 
       tyto export kitchen.tyto kitchen.model
     """
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import export as written
-
-    owl = read_owl(state, identity)
-    reasons = owl.state.against_release()
-    if reasons and not force:
-        raise TytoError(f"not released: {'; '.join(reasons)}. --force releases it all the same")
-    signature = written(owl, output, reasons)
-    err.print(
-        f"{output}: {output.stat().st_size / 1e6:.1f} MB" + (f", signed: {signature}" if signature else ""),
-        soft_wrap=True,
-    )
-
-
-def read_owl(path: Path, identity: Path | None) -> Localizer:
-    """A state or model, checked against its ledger."""
     from tytoalba.localizer.store import read
 
-    with keys_from(identity):
-        return read(path)
+    localizer = read(state, keys_at_hand(identity))
+    reasons = localizer.state.against_release()
+    if reasons and not force:
+        raise TytoError(f"not released: {'; '.join(reasons)}. --force releases it all the same")
+    signature = written(localizer, output, reasons)
+    signed = f", signed: {signature}" if signature else ""
+    say(f"{output}: {output.stat().st_size / 1e6:.1f} MB{signed}")
 
 
-def _recordings(data: Path, part: str | None) -> list[Recording]:
+def _recordings(data: Path, part: str | None, keys: Keys) -> list[Recording]:
     from tytoalba.data.datasets import open_dataset
 
-    recordings = [r for r in open_dataset(data) if part is None or r.subset == part]
+    recordings = [r for r in open_dataset(data, keys) if part is None or r.subset == part]
     if not recordings:
         raise TytoError(f"{data} has no recordings{f' of part {part!r}' if part else ''}")
     return recordings
@@ -257,13 +252,8 @@ def _print_change(change: Change, model: Path, as_json: bool) -> None:
     if as_json:
         print_json({"model": str(model), change.what: change.n_frames, "lessons": len(change.lessons)})
     else:
-        lessons = counted(len(change.lessons), "lesson")
-        out.print(f"{change.what} {counted(change.n_frames, 'frame')} in {lessons}")
-
-
-def counted(n: int, what: str) -> str:
-    """A number and its noun: "1 frame", "2 frames"."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+        lessons = plural(len(change.lessons), "lesson")
+        out.print(f"{change.what} {plural(change.n_frames, 'frame')} in {lessons}")
 
 
 def _azimuth(at: list[float] | None) -> list[float]:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from tytoalba.cli.console import chosen_array, err, keys_from, note, out, parse_band, print_csv, print_json
-from tytoalba.cli.localizer import IdentityFile
-from tytoalba.cli.options import ArrayOption
+from tytoalba.cli.console import chosen_array, err, note, out, parse_band, print_csv, print_json
+from tytoalba.cli.options import ArrayOption, IdentityFile
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
@@ -82,35 +81,39 @@ def locate(
         raise TytoError("give one of --json, --csv and --dcase")
     source = files[0] if len(files) == 1 else files
     found = []
-    with keys_from(identity):
-        if model is not None:
-            if method or array or band:
-                raise TytoError("a model has its own array and bands: leave out --array, --method and --band")
-            mics, stream = _by_model(
-                source,
-                model,
-                sources,
-                context=context,
-                silence_db=silence,
-                at_least=at_least,
-                taught_only=taught_only,
-            )
-        else:
-            mics, stream = _by_method(
-                source,
-                array,
-                method or "srp",
-                sources,
-                band,
-                context=context,
-                silence_db=silence,
-                at_least=at_least,
-                taught_only=taught_only,
-            )
-        for frame in stream:
-            found.append(frame)
-            if json:
-                print_json({**asdict(frame), "time": round(frame.time, 4)})
+    from tytoalba.cli.keys import keys_at_hand
+
+    keys = keys_at_hand(identity)
+    if model is not None:
+        if method or array or band:
+            raise TytoError("a model has its own array and bands: leave out --array, --method and --band")
+        mics, stream = _by_model(
+            source,
+            model,
+            sources,
+            context=context,
+            silence_db=silence,
+            at_least=at_least,
+            taught_only=taught_only,
+            keys=keys,
+        )
+    else:
+        mics, stream = _by_method(
+            source,
+            array,
+            method or "srp",
+            sources,
+            band,
+            context=context,
+            silence_db=silence,
+            at_least=at_least,
+            taught_only=taught_only,
+            keys=keys,
+        )
+    for frame in stream:
+        found.append(frame)
+        if json:
+            print_json({**asdict(frame), "time": round(frame.time, 4)})
     if dcase:
         for line in _dcase(found):
             print(line)
@@ -157,7 +160,7 @@ def _by_model(
 
     if sources not in ("1", "2", "auto"):
         raise TytoError(f"--sources takes 1, 2 or auto with a model, got {sources!r}")
-    owl = read(model)
+    owl = read(model, how["keys"])
     n_sources = _sources(sources, 3)
     return owl.array, located(source, owl, n_sources=n_sources, **how)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Column
 
-from tytoalba.cli.console import keys_from, make_table, out, parse_band, print_json, progress_bar, say
+from tytoalba.cli.console import make_table, out, parse_band, print_json, progress_bar, say
 from tytoalba.cli.options import AsJson, IdentityFile, Plot, Processes
 from tytoalba.errors import TytoError
 
@@ -60,6 +60,7 @@ def score(
     """
     from tytoalba.bench.plots import check_picture, plot_errors, plot_reliability, save_figure
     from tytoalba.bench.score import decisions, recordings_of, score_recordings
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import read
 
     models = model or []
@@ -70,12 +71,13 @@ def score(
         raise TytoError("--reliability draws how sure one --model is: give one")
     if len({*methods, *(path.name for path in models)}) < len(methods) + len(models):
         raise TytoError("methods and models need different names to be told apart: rename files")
-    with keys_from(identity), progress_bar("recordings") as steps:
-        recordings = recordings_of(data, part)
+    keys = keys_at_hand(identity)
+    with progress_bar("recordings") as steps:
+        recordings = recordings_of(data, part, keys)
         found = score_recordings(
             recordings,
             methods,
-            {path.name: read(path) for path in models},
+            {path.name: read(path, keys) for path in models},
             band=parse_band(band, recordings[0].array.sample_rate),
             processes=processes,
             on_progress=lambda name, done, total: steps(done, total, name),

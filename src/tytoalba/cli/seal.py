@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tytoalba.cli.console import err, print_json, progress_bar
+from tytoalba.cli.console import print_json, progress_bar, say
+from tytoalba.cli.options import AsJson, IdentityFile
 from tytoalba.errors import SealError, WrongKeyError
 
 if TYPE_CHECKING:
@@ -29,9 +30,6 @@ To = Annotated[
     typer.Option("--to", "-t", help="Public key (age1..., ssh-...) or a file of them; again for more."),
 ]
 AskPassphrase = Annotated[bool, typer.Option("--passphrase", "-p", help="Seal with a passphrase instead.")]
-IdentityFile = Annotated[
-    Path | None, typer.Option("--identity", "-i", help="File with your secret key; else TYTO_IDENTITY, ...")
-]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that are there.")]
 
 
@@ -46,11 +44,11 @@ def keygen(
     passphrase: Annotated[
         bool, typer.Option("--passphrase", "-p", help="Seal the file of the key itself (not the recovery).")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Make a secret key and print its public key. Everything is then sealed for it unless you say otherwise.
 
-    A lost key cannot be had again: make a recovery key and keep it away from this machine. With -o the key is
+    A lost key cannot be replaced: make a recovery key and keep it away from this machine. With -o the key is
     only written, not used by default. A key that is there is never replaced.
 
     Examples:
@@ -59,44 +57,38 @@ def keygen(
 
       tyto keygen -o analyst.txt --passphrase
     """
-    from tytoalba.storage.keys import (
-        add_default_recipients,
-        ask_new,
-        find_identities,
-        identity_path,
-        make_identity,
-        make_key_folder,
-    )
-    from tytoalba.storage.sealed import Identity
+    from tytoalba.cli.keys import ask_new, keys_at_hand
+    from tytoalba.storage.age import Identity
+    from tytoalba.storage.keys import add_default_recipients, identity_path, make_identity, make_key_folder
 
     if recovery is not None and os.path.lexists(recovery):
-        raise SealError(f"{recovery} is there already and stays; a lost key cannot be had again")
+        raise SealError(f"{recovery} is there already and stays; a lost key cannot be replaced")
     path = output or identity_path()
     made: dict[str, str] = {}
     if output is None:
         make_key_folder()
     if output is None and recovery is not None and os.path.lexists(path):
-        held = [key.public for key in find_identities(path) if isinstance(key, Identity)]
+        held = [key.public for key in keys_at_hand(path) if isinstance(key, Identity)]
         usual = [public for public in held if public is not None]
-        err.print(f"{path} stays; only the recovery key is made", soft_wrap=True)
+        say(f"{path} stays; only the recovery key is made")
     else:
         made[str(path)] = make_identity(path, ask_new() if passphrase else None)
         usual = [made[str(path)]] if output is None else []
     if recovery is not None:
         made[str(recovery)] = make_identity(recovery)
         usual.append(made[str(recovery)])
-        err.print(f"keep {recovery} away from this machine", soft_wrap=True)
+        say(f"keep {recovery} away from this machine")
     if usual:
         add_default_recipients(usual)
     if json:
         print_json([{"identity": path, "public_key": public} for path, public in made.items()])
     else:
-        for public in made.values():
-            print(public)
+        for file, public in made.items():
+            print(f"{'recovery' if file == str(recovery) else 'public'} key: {public}")
 
 
 def seal(
-    files: Annotated[list[Path], typer.Argument(help="Files; of folders all that is in them.")],
+    files: Annotated[list[Path], typer.Argument(help="Files, or folders: all files in them.")],
     to: To = None,
     passphrase: AskPassphrase = False,
     remove: Annotated[
@@ -119,7 +111,7 @@ def seal(
 
       tyto seal state.safetensors --to age1... --to colleagues.txt
     """
-    from tytoalba.storage.keys import find_identities
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.storage.sealed import same_content, seal_file
 
     plain = _all_of(files, sealed=False)
@@ -129,7 +121,7 @@ def seal(
         if remove and path.is_symlink():
             raise SealError(f"{path} is a link, and removing it leaves the plain file; give the file itself")
     recipients = _recipients(to, passphrase)
-    keys = [*_passphrases(recipients), *find_identities(identity)] if remove else []
+    keys = [*_passphrases(recipients), *keys_at_hand(identity)] if remove else []
     with _progress("sealing (MB)", plain) as advance:
         for path in plain:
             target = _sealed_name(path)
@@ -146,7 +138,7 @@ def seal(
 
 
 def unseal(
-    files: Annotated[list[Path], typer.Argument(help="Sealed files; of folders all that are in them.")],
+    files: Annotated[list[Path], typer.Argument(help="Sealed files, or folders: all sealed files in them.")],
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Where to put the one file; - is standard output.")
     ] = None,
@@ -163,21 +155,21 @@ def unseal(
 
       tyto open talk.flac.age -o - | ffplay -
     """
-    from tytoalba.storage.keys import find_identities
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.storage.sealed import open_file
 
     sealed = _all_of(files, sealed=True)
     if output is not None and len(sealed) != 1:
         raise SealError(f"--output takes one file, got {len(sealed)}")
     if output == "-":
-        open_file(sealed[0], sys.stdout.buffer, find_identities(identity))
+        open_file(sealed[0], sys.stdout.buffer, keys_at_hand(identity))
         sys.stdout.buffer.flush()
         return
     targets = [_plain_name(path) for path in sealed] if output is None else [Path(output)]
     for target in targets:
         if not force and os.path.lexists(target):
             raise SealError(f"{target} is there already; remove it, or replace it: --force")
-    keys = find_identities(identity)
+    keys = keys_at_hand(identity)
     with _progress("opening (MB)", sealed) as advance:
         for path, target in zip(sealed, targets, strict=True):
             open_file(path, target, keys, advance=advance)
@@ -185,7 +177,7 @@ def unseal(
 
 
 def rewrap(
-    files: Annotated[list[Path], typer.Argument(help="Sealed files; of folders all that are in them.")],
+    files: Annotated[list[Path], typer.Argument(help="Sealed files, or folders: all sealed files in them.")],
     to: To = None,
     passphrase: AskPassphrase = False,
     identity: IdentityFile = None,
@@ -201,11 +193,11 @@ def rewrap(
 
       tyto rewrap state.age --to age1... --identity old-key.txt
     """
-    from tytoalba.storage.keys import find_identities
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.storage.sealed import rewrap as rewrap_file
 
     sealed = _all_of(files, sealed=True)
-    recipients, keys = _recipients(to, passphrase), find_identities(identity)
+    recipients, keys = _recipients(to, passphrase), keys_at_hand(identity)
     with _progress("sealing again (MB)", sealed) as advance:
         for path in sealed:
             rewrap_file(path, keys, recipients, advance=advance)
@@ -241,7 +233,8 @@ def _plain_name(path: Path) -> Path:
 
 
 def _recipients(to: list[str] | None, passphrase: bool) -> list[Recipient]:
-    from tytoalba.storage.keys import ask_new, default_recipients, parse_recipients
+    from tytoalba.cli.keys import ask_new
+    from tytoalba.storage.keys import default_recipients, parse_recipients
 
     if to and passphrase:
         raise SealError("give --to or --passphrase, not both: a passphrase seals alone")

@@ -7,33 +7,37 @@ from typing import Annotated
 
 import typer
 
-from tytoalba.cli.console import err, out, print_json
+from tytoalba.cli.console import note, out, print_json, say
+from tytoalba.cli.options import AsJson, IdentityFile
 from tytoalba.errors import TytoError
 
 
 def sign(
     files: Annotated[list[Path], typer.Argument(help="States or models to send to others.")],
+    identity: IdentityFile = None,
 ) -> None:
     """Sign files for others: FILE.sig says what FILE is and that it came from you.
 
-    They need your fingerprint, which is printed, told in a way that they trust: `tyto trust FINGERPRINT`.
+    They need your fingerprint, which is printed: read it to them, and they say `tyto trust FINGERPRINT`.
 
     Example:
 
       tyto sign bedroom.tyto
     """
+    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import sign as signed
     from tytoalba.storage.sealed import read_secret
     from tytoalba.storage.signatures import find_signing_key
     from tytoalba.storage.tensors import kind_of
 
-    kinds = {file: kind_of(read_secret(file)) for file in files}
+    keys = keys_at_hand(identity)
+    kinds = {file: kind_of(read_secret(file, keys)) for file in files}
     for file, kind in kinds.items():
         if kind not in ("state", "model"):
             raise TytoError(f"{file} is neither a state nor a model: nothing was signed")
     key = find_signing_key()
     for file, kind in kinds.items():
-        err.print(f"signed: {signed(file, kind)}", soft_wrap=True)
+        say(f"signed: {signed(file, kind)}")
     out.print(key.fingerprint)
 
 
@@ -43,7 +47,7 @@ def trust(
     ] = None,
     name: Annotated[str, typer.Option(help="Whose it is.")] = "",
     remove: Annotated[bool, typer.Option("--remove", help="Trust it no more.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The list as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say whose files are taken, or list them. Nobody is trusted unasked, not even the first time.
 
@@ -67,4 +71,4 @@ def trust(
     for key, comment in known.items():
         out.print(f"{key}  {comment}", soft_wrap=True)
     if not known:
-        err.print("nobody is trusted yet; your own key is, once something was signed")
+        note("nobody is trusted yet; your own key is, once something was signed")

@@ -13,6 +13,7 @@ from tytoalba.data import folder as folder
 from tytoalba.data import sslr as sslr
 from tytoalba.data.recording import Recording
 from tytoalba.errors import DataError
+from tytoalba.storage.age import Keys
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class DataSet:
     """How a data set is told, opened and cited; `recognise` says whether a folder holds it."""
 
     recognise: Callable[[Path], bool]
-    open: Callable[[Path], list[Recording]]
+    open: Callable[[Path, Keys], list[Recording]]
     citation: str
     licence: str
 
@@ -28,27 +29,30 @@ class DataSet:
 DATASETS: dict[str, DataSet] = {
     "folder": DataSet(
         lambda root: any((root / name).is_file() for name in ("array.toml", "array.toml.age")),
-        folder.open_folder,
+        lambda root, keys: folder.open_folder(root, keys=keys),
         "the owner of the recordings",
         "the owner's",
     ),
     "sslr": DataSet(
         lambda root: any((root / subset).is_dir() for subset in sslr.SUBSETS),
-        sslr.open_sslr,
+        lambda root, _: sslr.open_sslr(root),
         sslr.CITATION,
         sslr.LICENCE,
     ),
 }
 
 
-def open_dataset(root: str | Path) -> list[Recording]:
-    """The recordings of a folder, whatever data set it holds; `DATASETS` lists those that are known."""
+def open_dataset(root: str | Path, keys: Keys = None) -> list[Recording]:
+    """The recordings of a folder, whatever data set it holds; `DATASETS` lists those that are known.
+
+    keys: what opens sealed recordings.
+    """
     root = Path(root)
     if not root.is_dir():
         raise DataError(f"{root} is not a folder; tyto simulate makes a data set, see docs, Benchmarks")
     for dataset in DATASETS.values():
         if dataset.recognise(root):
-            return dataset.open(root)
+            return dataset.open(root, keys)
     raise DataError(
         f"{root} holds no data set that is known ({', '.join(DATASETS)}); expected the folders of SSLR "
         f"({', '.join(sslr.SUBSETS)}) or an array.toml beside folders of sound"

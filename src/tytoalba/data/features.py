@@ -16,7 +16,7 @@ from tytoalba.errors import DataError, SealError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.gcc import FULL_BAND, GccPhat
-from tytoalba.storage.age import Key, Recipient
+from tytoalba.storage.age import Keys, Recipient
 from tytoalba.storage.parallel import parallel_map
 from tytoalba.storage.tensors import read_tensors, write_tensors
 
@@ -98,7 +98,7 @@ class FeatureSet:
         write_tensors(path, tensors, recipe, recipients)
 
     @classmethod
-    def load(cls, path: str | Path, keys: Sequence[Key] | None = None) -> FeatureSet:
+    def load(cls, path: str | Path, keys: Keys = None) -> FeatureSet:
         """Read a set that `save` wrote; a sealed one is opened in memory, with these keys."""
         if not Path(path).is_file():
             raise DataError(f"no such file: {path}")

@@ -21,25 +21,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.data.recording import Recording
-from tytoalba.errors import DataError
+from tytoalba.errors import DataError, FileError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray, load_array
-from tytoalba.storage.age import is_sealed, open_bytes
+from tytoalba.storage.age import Keys, is_sealed
 from tytoalba.storage.files import written_whole
-from tytoalba.storage.keys import find_identities
+from tytoalba.storage.sealed import read_secret
 from tytoalba.storage.soundfiles import read_audio, write_audio
 
 HEADER = ["frame", "azimuth"]
 _SOUND = (".wav", ".flac", ".ogg")
 
 
-def open_folder(root: str | Path, parts: list[str] | None = None) -> list[Recording]:
-    """The recordings of a folder: labels are read now, sound when it is asked for."""
+def open_folder(root: str | Path, parts: list[str] | None = None, keys: Keys = None) -> list[Recording]:
+    """The recordings of a folder: labels are read now, sound when it is asked for.
+
+    keys: what opens sealed files.
+    """
     root = Path(root)
     file = _plain_or_sealed(root / "array.toml")
     if not file.is_file():
         raise DataError(f"{root} has no array.toml; tyto array show NAME --toml prints one to start from")
-    array = MicArray.from_toml(_text(file), str(file)) if is_sealed(file) else load_array(file)
+    array = MicArray.from_toml(_text(file, keys), str(file)) if is_sealed(file) else load_array(file)
     present = sorted(folder.name for folder in root.iterdir() if folder.is_dir())
     if unknown := sorted(set(parts or []) - set(present)):
         raise DataError(f"{root} has no part {unknown[0]!r}; it has: {', '.join(present) or 'none'}")
@@ -51,8 +54,8 @@ def open_folder(root: str | Path, parts: list[str] | None = None) -> list[Record
             sound, table = _plain_or_sealed(plain), _plain_or_sealed(plain.with_suffix(".csv"))
             if not table.is_file():
                 raise DataError(f"{sound} has no labels: {plain.stem}.csv is missing beside it")
-            frame_ids, azimuth = _read_labels(table)
-            load = partial(_load, sound, array)
+            frame_ids, azimuth = _read_labels(table, keys)
+            load = partial(_load, sound, array, keys)
             hop = array.frame_length // 2
             recordings.append(
                 Recording(plain.stem, part, array, frame_ids, azimuth, load, array.frame_length, hop)
@@ -101,25 +104,22 @@ def _plain_or_sealed(plain: Path) -> Path:
     return sealed if sealed.is_file() and not plain.is_file() else plain
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, keys: Keys) -> str:
     """What a small file says; opened in memory if it is sealed."""
     try:
-        data = path.read_bytes()
-        if is_sealed(data):
-            data = open_bytes(data, find_identities(), str(path))
-        return data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_secret(path, keys).decode("utf-8-sig")
+    except (FileError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}") from error
 
 
-def _load(sound: Path, array: MicArray) -> NDArray[np.float32]:
-    return read_audio(sound, array).samples
+def _load(sound: Path, array: MicArray, keys: Keys) -> NDArray[np.float32]:
+    return read_audio(sound, array, keys=keys).samples
 
 
-def _read_labels(path: Path) -> tuple[NDArray[np.intp], Float]:
+def _read_labels(path: Path, keys: Keys) -> tuple[NDArray[np.intp], Float]:
     frames: dict[int, list[float]] = defaultdict(list)
     try:
-        rows = csv.reader(io.StringIO(_text(path), newline=""))
+        rows = csv.reader(io.StringIO(_text(path, keys), newline=""))
         if (header := next(rows, None)) != HEADER:
             raise DataError(f"{path}: the first line must be {','.join(HEADER)}, got {header}")
         for number, row in enumerate(rows, 2):

@@ -32,6 +32,7 @@ from tytoalba.diagnose.wiring import MOST_ORDERED, Wiring, all_orders, same_file
 from tytoalba.errors import AudioError, TytoError, TytoWarning
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import pick_channels, refuse_damaged, resample
+from tytoalba.storage.age import Keys
 from tytoalba.storage.soundfiles import read_audio
 
 LEAST_SECONDS = 0.5
@@ -58,11 +59,11 @@ class CheckResult:
         return any(finding.kind == "fault" for finding in self.findings)
 
 
-def read_take(path: str | Path, array: MicArray, azimuth: float | None = None) -> Take:
+def read_take(path: str | Path, array: MicArray, azimuth: float | None = None, keys: Keys = None) -> Take:
     """Read a recording; its faults are findings, not warnings, unless nothing can be done with it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TytoWarning)
-        audio = read_audio(str(path))
+        audio = read_audio(str(path), keys=keys)
     channels = tuple(pick_channels(len(audio.samples), array, str(path)))
     samples = resample(audio.samples[list(channels)], audio.sample_rate, array.sample_rate)
     return take(str(path), samples, array, azimuth, audio.sample_rate, channels)

@@ -19,6 +19,7 @@ from tytoalba.signal.angles import Float, wrap
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import SILENCE_DB, frames, spoken
 from tytoalba.signal.gcc import GccPhat
+from tytoalba.storage.age import Keys
 from tytoalba.storage.soundfiles import read_audio
 
 
@@ -41,7 +42,7 @@ class FrontEnd:
         assert found
         return found
 
-    def lesson(self, source: Sound, sample_rate: int | None = None, keys: Any = None) -> NDArray[np.float32]:
+    def lesson(self, source: Sound, sample_rate: int | None = None, keys: Keys = None) -> NDArray[np.float32]:
         """Features of the frames that have something to learn from; refused where none has."""
         if isinstance(source, np.ndarray):
             samples = given_samples(source, self.array, sample_rate)

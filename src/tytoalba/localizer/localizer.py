@@ -40,6 +40,7 @@ from tytoalba.localizer.stream import Found, Located, Sound, Sources, Stream, so
 from tytoalba.signal.angles import Float, distance, refine, to_class, wrap
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.audio import SILENCE_DB
+from tytoalba.storage.age import Keys
 from tytoalba.storage.tensors import kind_of
 
 LONGEST_NAME = 200
@@ -117,8 +118,8 @@ class Localizer:
         return cls(State.new(state.array, state.prior, state.options["seed"], **options))
 
     @classmethod
-    def load(cls, path: str | Path, keys: Any = None) -> Localizer:
-        """Read a state or a model, sealed or plain. keys: identities to open it with; else those at hand."""
+    def load(cls, path: str | Path, keys: Keys = None) -> Localizer:
+        """Read a state or a model, sealed or plain. keys: what opens a sealed one."""
         from tytoalba.storage.sealed import read_secret
 
         return cls.from_bytes(read_secret(path, keys), str(path))
@@ -210,7 +211,7 @@ class Localizer:
         taught_only: bool = False,
         silence_db: float = SILENCE_DB,
         sample_rate: int | None = None,
-        keys: Any = None,
+        keys: Keys = None,
     ) -> list[Located]:
         """Tell where the sound of a recording comes from, frame by frame.
 
@@ -349,11 +350,14 @@ class Localizer:
         who: str = "",
         keep: bool = False,
         when: int | None = None,
+        sample_rate: int | None = None,
+        keys: Keys = None,
     ) -> Change:
         """Learn that this sound comes from there: one direction, or those of several at the same time.
 
         keep: also keep the rows of this lesson, so that it can be forgotten without its recording; then
-        who taught it, where and when (seconds since 1970) are written down too.
+        who taught it, where and when (seconds since 1970) are written down too. sample_rate, keys: as for
+        `locate`.
         """
         places = self._frontend.places(azimuth)
         if who and not keep:
@@ -365,18 +369,18 @@ class Localizer:
         taught_at = int(time.time() if when is None else when)
         told = tuple(np.atleast_1d(np.asarray(azimuth, np.float64)).tolist())
         kept = Kept(str(who), told, taught_at) if keep else None
-        return self._taught([(_phase(self._frontend.lesson(audio), places), kept)])
+        return self._taught([(_phase(self._frontend.lesson(audio, sample_rate, keys), places), kept)])
 
     def learn(
-        self, recordings: Iterable[Recording], on_progress: Callable[[int], None] | None = None
+        self, recordings: Sequence[Recording], on_progress: Callable[[int, int], None] | None = None
     ) -> Change:
-        """Learn labelled recordings, each a lesson: all of them, or none."""
+        """Learn labelled recordings, each a lesson: all of them, or none. on_progress: gets (done, total)."""
 
         def lessons() -> Iterator[tuple[Phase, None]]:
             for number, recording in enumerate(recordings, 1):
                 yield _phase(*self._frontend.labelled(recording)), None
                 if on_progress:
-                    on_progress(number)
+                    on_progress(number, len(recordings))
 
         return self._taught(lessons())
 
@@ -387,16 +391,20 @@ class Localizer:
         *,
         who: str | None = None,
         since: int | None = None,
+        sample_rate: int | None = None,
+        keys: Keys = None,
     ) -> Change:
         """Forget exactly, as if it had never been taught: a recording, or lessons that were kept.
 
         With `audio` that recording as it was taught at `azimuth`. Without: all kept lessons at that azimuth,
-        of that person, or since that time (seconds since 1970); what was told is true of all of them.
+        of that person, or since that time (seconds since 1970); what is given is true of all of them.
+        sample_rate, keys: as for `locate`.
         """
         if audio is not None:
             if azimuth is None or who is not None or since is not None:
                 raise TytoError("to forget a recording, say at which azimuth it was taught, and nothing else")
-            return self._forgot([_phase(self._frontend.lesson(audio), self._frontend.places(azimuth))])
+            lesson = self._frontend.lesson(audio, sample_rate, keys)
+            return self._forgot([_phase(lesson, self._frontend.places(azimuth))])
         if azimuth is None and who is None and since is None:
             raise TytoError("say what to forget: a recording and its azimuth, or an azimuth, a name, a time")
         at = None if azimuth is None else wrap(self._frontend.places(azimuth) + self._frontend.fit.turn)

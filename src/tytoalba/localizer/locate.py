@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from tytoalba.signal.audio import SILENCE_DB
 from tytoalba.signal.gcc import SPEECH_BAND, Band
 from tytoalba.signal.music import Music
 from tytoalba.signal.srp import SrpPhat
+from tytoalba.storage.age import Keys
 
 if TYPE_CHECKING:
     from tytoalba.localizer.localizer import Localizer
@@ -50,7 +51,7 @@ def locate(
     band: Band | None = None,
     silence_db: float = SILENCE_DB,
     sample_rate: int | None = None,
-    keys: Any = None,
+    keys: Keys = None,
 ) -> Iterator[Located]:
     """Tell where the sound of a recording comes from, frame by frame.
 

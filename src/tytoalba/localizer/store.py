@@ -35,11 +35,11 @@ from tytoalba.errors import (
 from tytoalba.localizer.localizer import Change, Localizer
 from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.state import State
-from tytoalba.storage.age import Identity
+from tytoalba.storage.age import Identity, Keys
 from tytoalba.storage.files import locked, read_bytes, written_whole
-from tytoalba.storage.keys import default_recipients, find_identities, recipients_path
+from tytoalba.storage.keys import default_recipients, recipients_path
 from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path
-from tytoalba.storage.sealed import Recipient, is_sealed, open_bytes, seal_bytes, write_secret
+from tytoalba.storage.sealed import Recipient, is_sealed, open_bytes, opened, seal_bytes, write_secret
 from tytoalba.storage.signatures import (
     LARGEST,
     SigningKey,
@@ -61,7 +61,7 @@ class Store:
     """A state or model in a file, as `open_store` gives it. localizer: as it was last read or written."""
 
     path: Path
-    keys: Any
+    keys: Keys
     localizer: Localizer
 
     @contextmanager
@@ -97,7 +97,7 @@ class Store:
         return rows, "; ".join(["verified", *notes])
 
 
-def open_store(path: str | Path, keys: Any = None) -> Store:
+def open_store(path: str | Path, keys: Keys = None) -> Store:
     """Open a localizer that is kept in a file, sealed or plain, to use or to change it.
 
     Parameters
@@ -144,10 +144,13 @@ def has_extra() -> bool:
     return all(find_spec(name) is not None for name in ("pyrage", "cryptography"))
 
 
-def create(path: str | Path, localizer: Localizer, sealed: bool = False) -> Localizer:
-    """Write a new state, never over an old one; with a ledger if that is possible. Returns it as written."""
+def create(path: str | Path, localizer: Localizer, sealed: bool = False, keys: Keys = None) -> Localizer:
+    """Write a new state, never over an old one; with a ledger if that is possible. Returns it as written.
+
+    sealed: for the keys, and everyone in recipients.txt.
+    """
     path = Path(path)
-    recipients = own_recipients() if sealed else None
+    recipients = own_recipients(keys) if sealed else None
     key = find_signing_key() if has_extra() else None
     localizer = localizer.owned_by(key.fingerprint if key else "")
     data = localizer.to_bytes()
@@ -170,7 +173,7 @@ def create(path: str | Path, localizer: Localizer, sealed: bool = False) -> Loca
     return localizer
 
 
-def read(path: str | Path, keys: Any = None) -> Localizer:
+def read(path: str | Path, keys: Keys = None) -> Localizer:
     """A state or model, as its ledger or its signature says if it has one; nothing is changed."""
     path = Path(path)
     raw, data = _contents(path, keys)
@@ -191,7 +194,7 @@ def read(path: str | Path, keys: Any = None) -> Localizer:
 
 
 @contextmanager
-def edit(path: str | Path, keys: Any = None) -> Iterator[Localizer]:
+def edit(path: str | Path, keys: Keys = None) -> Iterator[Localizer]:
     """Change a state: it is written when the block ends well, and stays as it was when it does not.
 
     The ledger gets what the localizer says that it did, if that is what happened to the state; else nothing
@@ -275,7 +278,7 @@ def _lesson_id(ledger: Ledger, change: Change) -> str:
     return keyed_id(ledger.key, "".join(change.lessons).encode()) if change.lessons else ""
 
 
-def incoming(path: str | Path, keys: Any = None, unsigned: bool = False) -> Localizer:
+def incoming(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Localizer:
     """A state from elsewhere, to be merged: signed (FILE.sig, or its ledger) by somebody who is trusted.
 
     unsigned: take it as it is.
@@ -323,18 +326,17 @@ def sign(path: Path, kind: str, about: dict[str, str | int | float] | None = Non
     return sign_file(path, find_signing_key(), kind, int(time.time()), about)
 
 
-def own_recipients(keys: Any = None) -> list[str]:
-    """For whom a state is sealed again: the keys at hand, and everyone in recipients.txt."""
+def own_recipients(keys: Keys = None) -> list[str]:
+    """For whom a state is sealed again: the keys that open it, and everyone in recipients.txt."""
     if not has_extra():
         raise MissingExtraError("seals", "privacy")
-    found = find_identities() if keys is None else keys
-    own = [key.public for key in found if isinstance(key, Identity) and key.public]
+    own = [key.public for key in keys or () if isinstance(key, Identity) and key.public]
     recipients = list(dict.fromkeys([*own, *default_recipients()]))
     if not recipients:
         raise TytoError("there is no key to seal for; make one with `tyto keygen`")
-    if not own and found:  # ssh keys do not tell their public key
+    if not own and keys:  # ssh keys do not tell their public key
         try:
-            open_bytes(seal_bytes(b"", recipients), found, "it")
+            open_bytes(seal_bytes(b"", recipients), keys, "it")
         except WrongKeyError:
             raise TytoError(
                 "your key could not open what is sealed now: add its public key to recipients.txt "
@@ -356,7 +358,7 @@ def _unfinished(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")
 
 
-def _contents(path: Path, keys: Any) -> tuple[bytes, bytes]:
+def _contents(path: Path, keys: Keys) -> tuple[bytes, bytes]:
     """What a file holds, and the same opened if it is sealed, of one reading."""
     try:
         raw = path.read_bytes()
@@ -364,9 +366,7 @@ def _contents(path: Path, keys: Any) -> tuple[bytes, bytes]:
         raise FileError(
             f"{path} cannot be read: {error.strerror}; check its spelling, its folder and its permissions"
         ) from error
-    if not is_sealed(raw):
-        return raw, raw
-    return raw, open_bytes(raw, find_identities() if keys is None else keys, str(path))
+    return raw, opened(raw, keys, str(path))
 
 
 def _write(path: Path, data: bytes, recipients: Sequence[Recipient] | None) -> bytes:

@@ -17,6 +17,7 @@ from tytoalba.errors import AudioError, TytoError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import BLOCK, SILENCE_DB, Framer, refuse_damaged, resample, rms
+from tytoalba.storage.age import Keys
 from tytoalba.storage.soundfiles import Source, stream_audio
 
 Sources = int | Literal["auto"]
@@ -202,7 +203,7 @@ class Neighbours:
 
 
 def sound_blocks(
-    source: Sound, array: MicArray, sample_rate: int | None = None, keys: Any = None
+    source: Sound, array: MicArray, sample_rate: int | None = None, keys: Keys = None
 ) -> Iterable[NDArray[Any]]:
     """A recording in blocks (n_mics, any length) at the array's rate. sample_rate: Hz, of given samples."""
     if isinstance(source, np.ndarray):

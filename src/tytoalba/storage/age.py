@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tytoalba.errors import MissingExtraError, SealError, WrongKeyError
+from tytoalba.errors import FileError, MissingExtraError, SealError, WrongKeyError
 
 Prompt = Callable[[str], str]
 """Asks a person the question it is given; returns the answer."""
@@ -35,11 +35,20 @@ PIECE = 65536
 class Identity:
     """A secret key that opens what was sealed for its public key; it never shows itself.
 
-    public: "age1...", what others seal for; None for an ssh key, whose public key lies beside it.
+    text: AGE-SECRET-KEY-1..., or an OpenSSH key. public: "age1...", what others seal for; None for an ssh
+    key, whose public key lies beside it.
     """
 
-    secret: Any = field(repr=False)
+    text: str = field(repr=False)
     public: str | None
+
+    @property
+    def secret(self) -> Any:
+        """The key as pyrage has it, which cannot be sent to another process; the text can."""
+        pyrage = load_pyrage()
+        if self.public is None:
+            return pyrage.ssh.Identity.from_buffer(self.text.encode())
+        return pyrage.x25519.Identity.from_str(self.text)
 
 
 class Passphrase:
@@ -75,6 +84,9 @@ class Passphrase:
 Recipient = str | Passphrase
 """For whom to seal: "age1...", an ssh public key ("ssh-ed25519 ...", "ssh-rsa ..."), or a passphrase."""
 Key = Identity | Passphrase
+Keys = Sequence[Key] | None
+"""What to open with; None: nothing. A sequence may look for its keys only when something is sealed."""
+REMEDY = "pass keys=..., or at the command: --identity FILE, or TYTO_IDENTITY"
 
 
 def is_sealed(what: str | Path | bytes | BinaryIO) -> bool:
@@ -107,7 +119,7 @@ def head_of(what: str | Path | bytes | BinaryIO) -> bytes:
         head = what.read(HEAD)
         what.seek(place)
     except (OSError, AttributeError, ValueError) as error:
-        raise SealError(
+        raise FileError(
             f"cannot look into {what} ({error}); give a path, bytes or a seekable file"
         ) from error
     return head
@@ -120,7 +132,7 @@ def seal_bytes(data: bytes, recipients: Sequence[Recipient], *, armored: bool = 
     return sealed.getvalue()
 
 
-def open_bytes(data: bytes, keys: Sequence[Key], name: str = "the data") -> bytes:
+def open_bytes(data: bytes, keys: Keys, name: str = "the data") -> bytes:
     """Open sealed bytes with the first key that fits. name: what errors call them."""
     plain = io.BytesIO()
     open_stream(io.BytesIO(data), plain, keys, name)
@@ -149,7 +161,7 @@ def seal_stream(
             sink.write(pyrage.passphrase.encrypt(source.read(), phrase, armored=armored))
 
 
-def open_stream(reader: BinaryIO, writer: BinaryIO, keys: Sequence[Key], name: str = "the stream") -> None:
+def open_stream(reader: BinaryIO, writer: BinaryIO, keys: Keys, name: str = "the stream") -> None:
     """Open what reader gives into writer, in bounded memory; sealed with a passphrase, as a whole in memory.
 
     What was written before an error is authentic but incomplete: drop it.
@@ -167,16 +179,14 @@ def open_stream(reader: BinaryIO, writer: BinaryIO, keys: Sequence[Key], name: s
     if has_passphrase(head):
         sink.write(_open_with_passphrase(source.read(), keys, name))
         return
-    secrets = [key.secret for key in keys if isinstance(key, Identity)]
+    secrets = [key.secret for key in keys or () if isinstance(key, Identity)]
     if not secrets:
-        raise WrongKeyError(
-            f"{name} is sealed and you have no key: give --identity FILE or set TYTO_IDENTITY"
-        )
+        raise WrongKeyError(f"{name} is sealed, and no key was given: {REMEDY}")
     with _refusing(name, source, sink):
         pyrage.decrypt_io(source, sink, secrets)
 
 
-def open_start(reader: BinaryIO, keys: Sequence[Key], size: int, name: str = "the stream") -> bytes:
+def open_start(reader: BinaryIO, keys: Keys, size: int, name: str = "the stream") -> bytes:
     """The first `size` bytes of what is sealed, authentic; the rest is not read."""
     start = _Start(size)
     with suppress(_EnoughError):
@@ -192,13 +202,13 @@ class Unsealing(io.RawIOBase):
     `finish` after them, they do not see errors. Close it before `reader`.
     """
 
-    def __init__(self, reader: BinaryIO, keys: Sequence[Key], name: str) -> None:
+    def __init__(self, reader: BinaryIO, keys: Keys, name: str) -> None:
         self._pipe, writing = os.pipe()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._open, args=(reader, writing, keys, name), daemon=True)
         self._thread.start()
 
-    def _open(self, reader: BinaryIO, writing: int, keys: Sequence[Key], name: str) -> None:
+    def _open(self, reader: BinaryIO, writing: int, keys: Keys, name: str) -> None:
         try:
             with os.fdopen(writing, "wb", buffering=0) as sink:
                 open_stream(reader, sink, keys, name)
@@ -331,8 +341,7 @@ def _refusing(name: str, *relays: _Relay) -> Iterator[None]:
 def _refusal(why: str, name: str) -> SealError:
     if why == "No matching keys found":
         return WrongKeyError(
-            f"none of your keys opens {name}; it is sealed for other recipients: give --identity FILE or set "
-            "TYTO_IDENTITY"
+            f"none of your keys opens {name}; it is sealed for other recipients. With another key: {REMEDY}"
         )
     if why.startswith("Unknown age format"):
         return SealError(f"{name} is not age v1; it is damaged, or made by a newer age")
@@ -340,11 +349,14 @@ def _refusal(why: str, name: str) -> SealError:
     return SealError(f"{name} is damaged: altered or cut short after it was sealed{why}; copy it again")
 
 
-def _open_with_passphrase(sealed: bytes, keys: Sequence[Key], name: str) -> bytes:
+def _open_with_passphrase(sealed: bytes, keys: Keys, name: str) -> bytes:
     pyrage = load_pyrage()
-    phrases = [key for key in keys if isinstance(key, Passphrase)]
+    phrases = [key for key in keys or () if isinstance(key, Passphrase)]
     if not phrases:
-        raise WrongKeyError(f"{name} is sealed with a passphrase, and there is no terminal to ask for it")
+        raise WrongKeyError(
+            f"{name} is sealed with a passphrase, and there is no terminal to ask for it; "
+            "in Python, pass keys=[Passphrase(...)]"
+        )
     for phrase in (text for one in phrases for text in one.tries(name)):
         try:
             plain: bytes = pyrage.passphrase.decrypt(sealed, phrase)

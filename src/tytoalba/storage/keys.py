@@ -1,21 +1,16 @@
-"""Where keys and recipients come from: files, the environment, the user's folder, the keyring, a person."""
+"""Files of keys and of recipients, and the user's folder of them."""
 
 from __future__ import annotations
 
-import getpass
-import importlib
 import os
-import sys
-import warnings
 from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
-from tytoalba.errors import SealError, TytoWarning
+from tytoalba.errors import SealError
 from tytoalba.storage.age import (
     Identity,
-    Key,
     Passphrase,
     Prompt,
     has_passphrase,
@@ -27,10 +22,6 @@ from tytoalba.storage.age import (
 )
 from tytoalba.storage.files import read_bytes, user_folder, written_whole
 
-VARIABLE = "TYTO_IDENTITY"
-"""Environment variable: the path of an identity file, or the text of a key."""
-KEYRING = ("tyto", "identity")
-"""Service and user name in the keyring of the operating system."""
 SECRET = "AGE-SECRET-KEY-"
 LARGEST = 2**20
 """Bytes. No file of keys is larger."""
@@ -47,33 +38,8 @@ def identity_path() -> Path:
 
 
 def recipients_path() -> Path:
-    """Public keys for which everything is sealed unless told otherwise: one's own and a recovery key."""
+    """Public keys for which everything is sealed unless asked otherwise: one's own and a recovery key."""
     return key_folder() / "recipients.txt"
-
-
-def find_identities(file: str | Path | None = None, prompt: Prompt | None = None) -> list[Key]:
-    """The keys to open with, from the first of these that has any.
-
-    1. file, an identity file; 2. TYTO_IDENTITY, the path of one or the text of a key; 3. identity.txt in the
-    user's folder; 4. the keyring of the operating system (package `keyring`, service tyto).
-
-    The last key of the list asks for a passphrase, should something be sealed with one. prompt: how to
-    ask; on a terminal by default, and not at all where there is none. Answers are kept for this process.
-    """
-    prompt = prompt or (ask_terminal if sys.stdin is not None and sys.stdin.isatty() else None)
-    told = os.environ.get(VARIABLE, "").strip()
-    found: list[Identity]
-    if file is not None:
-        found = read_identities(file, prompt)
-    elif told.startswith(SECRET):
-        found = parse_identities(told, VARIABLE)
-    elif told:
-        found = read_identities(told, prompt)
-    elif os.path.lexists(identity_path()):
-        found = read_identities(identity_path(), prompt)
-    else:
-        found = _from_keyring()
-    return [*found, *([_asking(prompt)] if prompt else [])]
 
 
 def read_identities(path: str | Path, prompt: Prompt | None = None) -> list[Identity]:
@@ -88,11 +54,12 @@ def read_identities(path: str | Path, prompt: Prompt | None = None) -> list[Iden
 
 
 def parse_identities(text: str, name: str) -> list[Identity]:
-    """The secret keys of a text: AGE-SECRET-KEY-1... a line, or one OpenSSH key. Errors show none of it."""
+    """The secret keys of a text: AGE-SECRET-KEY-1... on lines, or one OpenSSH key. Errors show none of it."""
     pyrage = load_pyrage()
     if text.lstrip().startswith("-----BEGIN"):
         try:
-            return [Identity(pyrage.ssh.Identity.from_buffer(text.encode()), None)]
+            pyrage.ssh.Identity.from_buffer(text.encode())
+            return [Identity(text, None)]
         except pyrage.IdentityError as error:
             raise SealError(
                 f"{name}: this ssh key cannot be used ({error}); ed25519 and rsa without a passphrase can"
@@ -109,14 +76,14 @@ def parse_identities(text: str, name: str) -> list[Identity]:
                 f"{name}, line {number} is no secret key; expected AGE-SECRET-KEY-1..., as tyto keygen and "
                 "age-keygen write it"
             ) from error
-        found.append(Identity(secret, str(secret.to_public())))
+        found.append(Identity(line, str(secret.to_public())))
     if not found:
         raise SealError(f"{name} holds no key; make one: tyto keygen")
     return found
 
 
 def parse_recipients(words: Iterable[str | Path]) -> list[str]:
-    """Public keys out of "age1...", "ssh-ed25519 ...", or files with one a line and # comments."""
+    """Public keys out of "age1...", "ssh-ed25519 ...", or files with one per line and # comments."""
     found: list[str] = []
     for word in words:
         if isinstance(word, str) and word.strip().startswith(("age1", "ssh-", SECRET)):
@@ -155,7 +122,7 @@ def make_identity(path: str | Path, passphrase: Passphrase | None = None) -> str
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # the name is ours, or refused
     except FileExistsError as error:
-        raise SealError(f"{path} is there already and stays; a lost key cannot be had again") from error
+        raise SealError(f"{path} is there already and stays; a lost key cannot be replaced") from error
     except OSError as error:
         raise SealError(f"cannot write {path}: {error.strerror}; does its folder exist?") from error
     try:
@@ -170,41 +137,6 @@ def make_identity(path: str | Path, passphrase: Passphrase | None = None) -> str
 def make_key_folder() -> None:
     """Make the user's folder of keys, which only the user enters."""
     key_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-def ask_terminal(question: str) -> str:
-    """Ask on the terminal, without showing what is typed."""
-    try:
-        return getpass.getpass(question)
-    except EOFError:
-        return ""
-
-
-def ask_new(prompt: Prompt = ask_terminal) -> Passphrase:
-    """Ask twice for a new passphrase."""
-    phrase = prompt("New passphrase: ")
-    if phrase != prompt("The same again: "):
-        raise SealError("the two passphrases differ; nothing was sealed")
-    return Passphrase(phrase)
-
-
-def _from_keyring() -> list[Identity]:
-    try:
-        keyring = importlib.import_module("keyring")
-    except ImportError:
-        return []
-    try:
-        text = keyring.get_password(*KEYRING)
-    except Exception as error:  # each backend has its own
-        if type(error).__name__ != "NoKeyringError":
-            warnings.warn(f"the keyring gives no key: {error}", TytoWarning, stacklevel=3)
-        return []
-    return parse_identities(text, "the keyring's entry tyto") if text else []
-
-
-@lru_cache(maxsize=8)
-def _asking(prompt: Prompt) -> Passphrase:
-    return Passphrase(prompt)
 
 
 @lru_cache(maxsize=8)
@@ -229,7 +161,7 @@ def _recipients_of(path: Path) -> list[str]:
             raise SealError(f"{path}, line {number}: {error}") from error
         found.append(line)
     if not found:
-        raise SealError(f"{path} names no recipient; expected one age1... a line")
+        raise SealError(f"{path} names no recipient; expected one age1... per line")
     return found
 
 
@@ -245,4 +177,4 @@ def _text(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SealError(f"{name} is not text; expected keys, one a line") from error
+        raise SealError(f"{name} is not text; expected keys, one per line") from error

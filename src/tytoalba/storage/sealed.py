@@ -19,12 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from tytoalba.errors import SealError
+from tytoalba.errors import FileError, SealError
 from tytoalba.storage.age import (
     ARMOR,
     PIECE,
     Identity,
     Key,
+    Keys,
     Passphrase,
     Recipient,
     Unsealing,
@@ -38,11 +39,11 @@ from tytoalba.storage.age import (
     seal_stream,
 )
 from tytoalba.storage.files import locked, written_whole
-from tytoalba.storage.keys import find_identities
 
 __all__ = [
     "Identity",
     "Key",
+    "Keys",
     "Passphrase",
     "Recipient",
     "is_sealed",
@@ -50,6 +51,7 @@ __all__ = [
     "open_file",
     "open_start",
     "open_stream",
+    "opened",
     "read_secret",
     "rewrap",
     "same_content",
@@ -61,18 +63,18 @@ __all__ = [
 ]
 
 Advance = Callable[[int], None]
-"""Told how many bytes were read since the last time."""
+"""Called with how many bytes were read since the last time."""
 
 
-def read_secret(path: str | Path, keys: Sequence[Key] | None = None) -> bytes:
-    """All that a file holds; opened in memory if it is sealed, as it is otherwise.
+def opened(data: bytes, keys: Keys, name: str) -> bytes:
+    """Data as it is, or opened with the keys if it is sealed. name: what errors call it."""
+    return open_bytes(data, keys, name) if is_sealed(data) else data
 
-    keys: `find_identities()` if not given, looked for only if the file is sealed.
-    """
+
+def read_secret(path: str | Path, keys: Keys = None) -> bytes:
+    """All that a file holds; opened in memory if it is sealed, as it is otherwise."""
     with _reading(path) as file:
-        if not is_sealed(file):
-            return file.read()
-        return open_bytes(file.read(), find_identities() if keys is None else keys, str(path))
+        return opened(file.read(), keys, str(path))
 
 
 def write_secret(path: str | Path, data: bytes, recipients: Sequence[Recipient] | None = None) -> None:
@@ -105,7 +107,7 @@ def seal_file(
 def open_file(
     path: str | Path,
     target: str | Path | BinaryIO,
-    keys: Sequence[Key] | None = None,
+    keys: Keys = None,
     *,
     advance: Advance | None = None,
 ) -> None:
@@ -113,7 +115,6 @@ def open_file(
 
     target: also a binary file object; what it got before an error is authentic but incomplete.
     """
-    keys = find_identities() if keys is None else keys
     with _reading(path, advance) as file:
         if not isinstance(target, str | Path):
             open_stream(file, target, keys, str(path))
@@ -124,24 +125,23 @@ def open_file(
 
 def rewrap(
     path: str | Path,
-    keys: Sequence[Key] | None,
+    keys: Keys,
     recipients: Sequence[Recipient],
     *,
     advance: Advance | None = None,
 ) -> None:
     """Seal a file again, for other recipients; whole or not at all, its plain content never on the disk.
 
-    Copies that were made before still open with the old keys. keys: as in `read_secret`.
+    Copies that were made before still open with the old keys.
     """
     path = Path(path).resolve()  # a link stays a link
-    keys = find_identities() if keys is None else keys
     with locked(path), _reading(path, advance) as file:  # or a state that is taught meanwhile would be lost
         armored = head_of(file).startswith(ARMOR)
         with _writing(path) as sink, unsealed(file, keys, str(path)) as plain:
             seal_stream(plain, sink, recipients, armored=armored)
 
 
-def same_content(path: str | Path, sealed: str | Path, keys: Sequence[Key]) -> bool:
+def same_content(path: str | Path, sealed: str | Path, keys: Keys) -> bool:
     """Whether a sealed file opens, to its end, to exactly the bytes of a plain one."""
     with _reading(path) as file, _reading(sealed) as other, unsealed(other, keys, str(sealed)) as plain:
         while piece := plain.read(PIECE):
@@ -151,7 +151,7 @@ def same_content(path: str | Path, sealed: str | Path, keys: Sequence[Key]) -> b
 
 
 @contextmanager
-def unsealed(file: BinaryIO, keys: Sequence[Key], name: str) -> Iterator[BinaryIO]:
+def unsealed(file: BinaryIO, keys: Keys, name: str) -> Iterator[BinaryIO]:
     """What a sealed, seekable file holds, to be read from front to back in bounded memory.
 
     The last read raises if the seal is broken. Sealed with a passphrase, it is held in memory.
@@ -181,11 +181,11 @@ def _reading(path: str | Path, advance: Advance | None = None) -> Iterator[Binar
     try:
         file = io.BufferedReader(_Watched(Path(path), advance or (lambda _: None)), PIECE)
     except FileNotFoundError as error:
-        raise SealError(f"{path}: no such file; check its spelling and the folder, {Path.cwd()}") from error
+        raise FileError(f"{path}: no such file; check its spelling and the folder, {Path.cwd()}") from error
     except IsADirectoryError as error:
-        raise SealError(f"{path} is a folder; give the files in it") from error
+        raise FileError(f"{path} is a folder; give the files in it") from error
     except (OSError, ValueError) as error:
-        raise SealError(f"{path} cannot be read: {error}; check its permissions") from error
+        raise FileError(f"{path} cannot be read: {error}; check its permissions") from error
     with file:
         yield file
 
@@ -194,6 +194,6 @@ def _reading(path: str | Path, advance: Advance | None = None) -> Iterator[Binar
 def _writing(path: str | Path) -> Iterator[BinaryIO]:
     path = Path(path)
     if not path.parent.is_dir():
-        raise SealError(f"cannot write {path}: there is no folder {path.parent}; create it first")
+        raise FileError(f"cannot write {path}: there is no folder {path.parent}; create it first")
     with written_whole(path, private=True) as temporary, temporary.open("wb") as sink:
         yield sink

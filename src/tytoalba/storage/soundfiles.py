@@ -36,7 +36,7 @@ from tytoalba.signal.audio import (
     resample,
     resampled,
 )
-from tytoalba.storage.age import is_sealed
+from tytoalba.storage.age import Keys, is_sealed
 from tytoalba.storage.files import written_whole
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def read_audio(
     source: Source,
     array: MicArray | None = None,
     sample_rate: int | None = None,
-    keys: Sequence[Any] | None = None,
+    keys: Keys = None,
 ) -> Audio:
     """Read a whole recording, its channels in microphone order, at the array's sample rate.
 
@@ -77,7 +77,7 @@ def read_audio(
         binary file object, which is read from its beginning if it can seek. Each may be sealed with age.
     array: picks the channels (see `select_channels`) and gives the sample rate unless `sample_rate` does.
     sample_rate: Hz to resample to; the file's own if neither is given.
-    keys: what opens a sealed file, in memory; those at hand (`find_identities`) if None.
+    keys: what opens a sealed file, in memory.
 
     Refuses files that are cut short, where their format says how long they should be (not ogg, mp3).
     For long recordings use `stream_audio`, which gives the same samples piece by piece.
@@ -93,7 +93,7 @@ def stream_audio(
     array: MicArray | None = None,
     sample_rate: int | None = None,
     block: int = BLOCK,
-    keys: Sequence[Any] | None = None,
+    keys: Keys = None,
 ) -> Iterator[Samples]:
     """Read a recording of any length in blocks (n_channels, about `block` samples or fewer).
 
@@ -191,7 +191,7 @@ def _opened(
     source: Source,
     array: MicArray | None,
     sample_rate: int | None,
-    keys: Sequence[Any] | None,
+    keys: Keys,
     *,
     whole: bool,
 ) -> Iterator[_Sound]:
@@ -224,7 +224,7 @@ def _opened(
 
 
 def _open(
-    source: Any, stack: ExitStack, seals: list[Unsealing], keys: Sequence[Any] | None, *, whole: bool
+    source: Any, stack: ExitStack, seals: list[Unsealing], keys: Keys, *, whole: bool
 ) -> tuple[str, Any]:
     import soundfile
 
@@ -285,15 +285,13 @@ def _unsealed(
     name: str,
     stack: ExitStack,
     seals: list[Unsealing],
-    keys: Sequence[Any] | None,
+    keys: Keys,
     *,
     whole: bool,
 ) -> tuple[Any, bytes]:
     """What libsndfile can read of a sealed file, and how it begins: a pipe for long WAV, else bytes."""
     from tytoalba.storage.age import Unsealing, has_passphrase, head_of, open_bytes, open_start
-    from tytoalba.storage.keys import find_identities
 
-    keys = find_identities() if keys is None else keys
     file = stack.enter_context(target.open("rb")) if isinstance(target, Path) else target.file
     is_long = file.seek(0, os.SEEK_END) > IN_MEMORY
     file.seek(0)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import FileError, TytoError
-from tytoalba.storage.age import Key, Recipient, is_sealed
+from tytoalba.storage.age import Keys, Recipient, is_sealed
 from tytoalba.storage.files import written_whole
 from tytoalba.storage.sealed import read_secret, write_secret
 
@@ -49,7 +49,7 @@ def write_tensors(
         raise OSError(f"{path} could not be written: {error}") from error
 
 
-def read_tensors(path: str | Path, keys: Sequence[Key] | None = None) -> tuple[dict[str, Any], Arrays]:
+def read_tensors(path: str | Path, keys: Keys = None) -> tuple[dict[str, Any], Arrays]:
     """Header and arrays of what `write_tensors` wrote; a sealed file is opened in memory, with these keys."""
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load
