@@ -219,6 +219,29 @@ def row_of(label: str) -> Summary:
     return summary
 
 
+def test_results_of_the_readme_are_those_that_were_measured() -> None:
+    rows = table(ROOT / "README.md", "| | one source | two sources | overall | overall, 86:14 |")
+    assert len(rows) == 7
+    for label, *cells in rows:
+        s = row_of(label)
+        one, two = (s.curves[view]["acc"][0, -1] for view in ("n1", "n2"))
+        wanted = [one, two, s.last.acc.mean, s.last_86_14.acc.mean]
+        assert cells[:4] == [f"{value:.1f}" for value in wanted], label
+
+
+def test_results_of_the_benchmark_page_are_those_that_were_measured() -> None:
+    rows = table(
+        ROOT / "docs" / "benchmarks.md", "| method | one source | two sources | overall | overall, 86:14 |"
+    )
+    assert [label for label, *_ in rows] == list(ROWS)
+    for label, *cells in rows:
+        s = row_of(label)
+        one, two = (s.curves[view]["acc"][0].mean() for view in ("n1", "n2"))
+        spreads = (s.overall, s.overall_86_14, s.last, s.last_86_14)
+        assert cells[:6] == [f"{value:.1f}" for value in (one, two, *(c.acc.mean for c in spreads))], label
+        assert cells[7] == ("**yes**" if s.masked else "no"), label
+
+
 @cache
 def everything(name: str) -> list[Summary]:
     return summarise([committed(name)])
