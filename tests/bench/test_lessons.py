@@ -30,10 +30,10 @@ TINY: dict[str, Any] = {"n_homes": 1, "n_directions": 3, "seconds": 1.0, "n_feat
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the prior of a network lies that was never trained."""
-    from tytoalba.learning.prior.network import Steered
+    from tytoalba.learning.prior.network import PriorNetwork
 
     gcc = prior_gcc(MINE)
-    made = Prior.quantised(MINE, gcc, Steered(steering_matrices(MINE, gcc), width=4).folded())
+    made = Prior.quantised(MINE, gcc, PriorNetwork(steering_matrices(MINE, gcc), width=4).folded())
     X = 0.2 * np.random.default_rng(0).standard_normal((30, gcc.n_features), np.float32)
     path = tmp_path_factory.mktemp("priors")
     made.with_frames(X).save(path / "mine.safetensors")

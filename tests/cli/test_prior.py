@@ -17,7 +17,8 @@ from tests.helpers.commands import Tyto
 from tytoalba.data.simulation import stems as stems
 from tytoalba.data.simulation.scenes import Scenes
 from tytoalba.errors import TytoError
-from tytoalba.learning.prior import make as schooling
+from tytoalba.learning.prior import make as make
+from tytoalba.learning.prior import train as train
 from tytoalba.learning.prior.prior import Prior, prior_gcc, steering_matrices
 from tytoalba.learning.prior.registry import find_prior, shipped_priors
 from tytoalba.signal.array import load_array
@@ -35,7 +36,7 @@ LESSONS = ("--homes", "1", "--directions", "2", "--seconds", "1", "--features", 
 @pytest.fixture
 def tyto(tyto: Tyto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tyto:
     """The command on short scenes, and with no user's folder of priors."""
-    monkeypatch.setattr(schooling, "Scenes", partial(Scenes, seconds=0.8))
+    monkeypatch.setattr(make, "Scenes", partial(Scenes, seconds=0.8))
     monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
     return tyto
 
@@ -45,17 +46,17 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many scenes were asked for; 28 at most are made, and of 8 rooms at most."""
     numbers: list[int] = []
 
-    def counted(make: Any, most: int) -> Any:
+    def counted(simulated: Any, most: int) -> Any:
         def made(scenes: Scenes, n_scenes: int, **how: Any) -> Any:
             numbers.append(n_scenes)
-            return make(scenes, min(n_scenes, most), **how)
+            return simulated(scenes, min(n_scenes, most), **how)
 
         return made
 
     monkeypatch.setattr(stems, "N_VOICES", (8, 8))
-    monkeypatch.setattr(schooling, "N_KEPT", 50)
-    monkeypatch.setattr(schooling, "simulate", counted(schooling.simulate, 28))
-    monkeypatch.setattr(stems, "gather_stems", counted(stems.gather_stems, 8))
+    monkeypatch.setattr(train, "N_KEPT", 50)
+    monkeypatch.setattr(make, "simulate", counted(make.simulate, 28))
+    monkeypatch.setattr(make, "gather_stems", counted(stems.gather_stems, 8))
     return numbers
 
 
@@ -70,10 +71,10 @@ def mine(tmp_path: Path) -> Path:
 @pytest.fixture
 def untrained(tmp_path: Path) -> None:
     """A prior for it, of a network that was never trained."""
-    from tytoalba.learning.prior.network import Steered
+    from tytoalba.learning.prior.network import PriorNetwork
 
     gcc = prior_gcc(MINE)
-    made = Prior.quantised(MINE, gcc, Steered(steering_matrices(MINE, gcc), width=4).folded())
+    made = Prior.quantised(MINE, gcc, PriorNetwork(steering_matrices(MINE, gcc), width=4).folded())
     X = 0.2 * np.random.default_rng(0).standard_normal((30, gcc.n_features), np.float32)
     (tmp_path / "priors").mkdir()
     made.with_frames(X).save(tmp_path / "priors" / "mine.safetensors")
@@ -116,14 +117,14 @@ def test_a_prior_in_a_file(tyto: Tyto, tmp_path: Path, asked: list[int]) -> None
 def test_a_prior_is_written_before_it_is_judged(
     tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    simulate = schooling.simulate
+    simulate = make.simulate
 
     def fails(scenes: Scenes, *more: Any, **how: Any) -> Any:
         if scenes.speakers == "test":
             raise TytoError("the lights went out")
         return simulate(scenes, *more, **how)
 
-    monkeypatch.setattr(schooling, "simulate", fails)
+    monkeypatch.setattr(make, "simulate", fails)
     path = tmp_path / "usb.safetensors"
     ran = tyto("prior", "respeaker-usb-4", *TINY, "-o", path)
     assert "the lights went out" in ran.error
@@ -173,7 +174,12 @@ def test_a_prior_of_ones_own_array_is_found_and_judged(tyto: Tyto, tmp_path: Pat
     told = json.loads((tmp_path / "judged.json").read_text())
     check_judged(told["judged"])
     check_judged(told["left_out"])
-    for heading in ("Acoustics it was taught", "Acoustics that each was not taught", "SRP-PHAT", "prior"):
+    for heading in (
+        "Acoustics it was trained on",
+        "Acoustics that each was not trained on",
+        "SRP-PHAT",
+        "prior",
+    ):
         assert heading in ran.out
     for name in ("hybrid", "anechoic"):
         rows = [line for line in ran.out.splitlines() if name in line]
@@ -188,8 +194,8 @@ def test_a_prior_of_another_array_is_a_beginning(tyto: Tyto, mine: Path) -> None
     found, usb = find_prior(MINE), Prior.load(shipped_priors()["respeaker-usb-4"])
     assert found is not None
     assert found.about["start"] == {"array": "respeaker-usb-4", **usb.about}
-    moved = usb.moved(MINE).shape()
-    for name, weights in found.shape().items():
+    moved = usb.moved(MINE).real_weights()
+    for name, weights in found.real_weights().items():
         np.testing.assert_allclose(weights, moved[name], atol=0.01)
     assert found.blend(1).margin >= 0
     check_judged(json.loads(ran.out)["judged"])
@@ -215,17 +221,17 @@ def test_a_prior_is_calibrated_anew(tyto: Tyto, tmp_path: Path, mine: Path, aske
     [
         (("no-such-array",), "no array called 'no-such-array' and no such file; built in: "),
         (("pepper", "--families", "hybrid,cave"), "no acoustics called 'cave'; known: "),
-        (("pepper", "--families", "hybrid,anechoic", "--scenes", "19"), "--scenes must be at least 20"),
-        (("pepper", "--scenes", "49"), "--scenes must be at least 50"),
-        (("pepper", "--width", "0"), "--width and --blocks at least 1"),
-        (("pepper", "--blocks", "0"), "--width and --blocks at least 1"),
-        (("pepper", "--frames", "0"), "--frames, --width"),
-        (("pepper", "--epochs", "0"), "--epochs 0 learns nothing: that needs --start"),
-        (("pepper", "--epochs", "-1"), "--epochs, --seed and --processes not negative"),
-        (("pepper", "--seed", "-1"), "--epochs, --seed and --processes not negative"),
-        (("pepper", "-j", "-2"), "--seed and --processes not negative"),
-        (("pepper", "--rate", "0"), "--rate must be a positive number, got 0"),
-        (("pepper", "--rate", "nan"), "--rate must be a positive number, got nan"),
+        (("pepper", "--families", "hybrid,anechoic", "--scenes", "19"), "scenes must be at least 20"),
+        (("pepper", "--scenes", "49"), "scenes must be at least 50"),
+        (("pepper", "--width", "0"), "width and blocks at least 1"),
+        (("pepper", "--blocks", "0"), "width and blocks at least 1"),
+        (("pepper", "--frames", "0"), "frames, width"),
+        (("pepper", "--epochs", "0"), "epochs 0 learns nothing: that needs a prior to start from"),
+        (("pepper", "--epochs", "-1"), "epochs and seed must not be negative"),
+        (("pepper", "--seed", "-1"), "epochs and seed must not be negative"),
+        (("pepper", "-j", "-2"), "processes must not be negative"),
+        (("pepper", "--rate", "0"), "rate must be a positive number, got 0"),
+        (("pepper", "--rate", "nan"), "rate must be a positive number, got nan"),
         (("pepper", "--calm", "1.5"), "share of calm scenes must be from 0 to 1, got 1.5"),
         (("pepper", "--calm", "-1"), "share of calm scenes must be from 0 to 1, got -1"),
         (("pepper", "--families", "hybrid", "--leave-one-out"), "needs at least two families"),
@@ -254,14 +260,16 @@ class SimulatedError(Exception):
     [
         (("--device", "nowhere"), "nowhere"),  # in the end a RuntimeError of torch, with its traceback
         (("--device", "cuda:77"), "cuda:77"),
-        (("--frames", "1000000000000"), "GB, more than there is: fewer --frames"),
+        (("--frames", "1000000000000"), "GB, more than there is: mix fewer frames"),
         (("-o", "."), "directory"),  # the finished prior is lost
         (("--results", "."), "directory"),
+        (("--results", "a-file/x.json"), "a-file is no folder that one may write to"),
+        (("--ship", "-o", "x"), "leave -o and --results out"),
         (("--cache", "a-file"), "a-file is a file, not a folder"),
         (("--start", "nothing.safetensors"), "no such file: nothing.safetensors"),
         (("--start", "a-file"), "a-file is damaged or no prior"),
         (("--start", "violin"), "no such file: violin"),
-        (("--start", str(shipped_priors()["respeaker-usb-4"]), "--leave-one-out"), "--start knows all"),
+        (("--start", str(shipped_priors()["respeaker-usb-4"]), "--leave-one-out"), "priors that start anew"),
     ],
 )
 def test_what_cannot_end_well_does_not_begin(
@@ -274,7 +282,7 @@ def test_what_cannot_end_well_does_not_begin(
     def simulate(*_: Any, **__: Any) -> None:
         raise SimulatedError
 
-    monkeypatch.setattr(stems, "gather_stems", simulate)
+    monkeypatch.setattr(make, "gather_stems", simulate)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a-file").touch()
     assert complaint in tyto("prior", "respeaker-usb-4", *TINY, *arguments).error

@@ -409,7 +409,7 @@ def _solved() -> Arrays:
     """Weights of the stored state's model, and what they say of stored frames."""
     model = Localizer.from_bytes((GOLDEN / "plain.tyto").read_bytes()).model
     X = FeatureSet.load(GOLDEN / "features.safetensors").flat
-    return {"W": model.W, "weight": model.weight, "scores": model.scores(X), "maps": model.prior.maps(X)}
+    return {"W": model.W, "weight": model.weight, "scores": model.scores(X), "maps": model.prior.srp_maps(X)}
 
 
 def _bench_data() -> Arrays:

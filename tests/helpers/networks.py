@@ -28,9 +28,9 @@ def trained_like(array: MicArray, gcc: GccPhat, width: int = 5, seed: int = 0, n
     import torch
 
     from tytoalba.learning.network import BatchNorm
-    from tytoalba.learning.prior.network import Steered
+    from tytoalba.learning.prior.network import PriorNetwork
 
-    network = Steered(steering_matrices(array, gcc), width=width, n_blocks=n_blocks, seed=seed)
+    network = PriorNetwork(steering_matrices(array, gcc), width=width, n_blocks=n_blocks, seed=seed)
     chance = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, value in network.named_parameters():

@@ -56,9 +56,9 @@ def heard(azimuth: NDArray[np.float64]) -> NDArray[np.float32]:
 @pytest.fixture(scope="module")
 def prior(X: NDArray[np.float32]) -> Prior:
     """Of a network that was never trained: a learner must not care."""
-    from tytoalba.learning.prior.network import Steered
+    from tytoalba.learning.prior.network import PriorNetwork
 
-    made = Prior.quantised(MINE, GCC, Steered(steering_matrices(MINE, GCC), width=5, seed=2).folded())
+    made = Prior.quantised(MINE, GCC, PriorNetwork(steering_matrices(MINE, GCC), width=5, seed=2).folded())
     logits = made.logits(X)
     told = {"logit_mean": logits.mean(axis=0).tolist(), "logit_spread": (0.1 + logits.std(axis=0)).tolist()}
     return replace(made.with_frames(X[:40]), constants=told)

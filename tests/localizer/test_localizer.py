@@ -179,7 +179,7 @@ def test_context_is_the_average_over_neighbours(fresh: Localizer) -> None:
     sound = plane_wave(ARRAY, 300.0, 0.9, noise=3.0)
     model = fresh.model
     X = fresh._frontend.features(frames(sound, LENGTH, LENGTH // 2))
-    maps, fallback = model.scores(X), prior().maps(X)
+    maps, fallback = model.scores(X), prior().srp_maps(X)
     near = [np.abs(np.arange(len(X)) - t) <= 2 for t in range(len(X))]
     averaged = [(maps[n].mean(axis=0), fallback[n].mean(axis=0)) for n in near]
     expected = [prior().blend(1)(m[None], f[None], 1) for m, f in averaged]

@@ -18,7 +18,7 @@ from tytoalba.data.simulation.scenes import Scenes
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.learning.methods.contract import toy_features, toy_task
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.prior import make as schooling
+from tytoalba.learning.prior import make as make
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.privacy import audit as auditing
 from tytoalba.privacy.audit import attack, audit, halves
@@ -30,15 +30,15 @@ ARRAY = load_array("respeaker-usb-4")
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scenes of 1.6 s."""
-    monkeypatch.setattr(schooling, "Scenes", partial(Scenes, seconds=1.6))
+    monkeypatch.setattr(make, "Scenes", partial(Scenes, seconds=1.6))
 
 
 @pytest.fixture(scope="module")
 def scenes() -> FeatureSet:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schooling, "Scenes", partial(Scenes, seconds=1.6))
-        scenes = schooling.scenes_of(ARRAY, [SyntheticVoices()], families=("hybrid", "anechoic"), seed=5)
-        return schooling.simulate(scenes, 18)
+        patch.setattr(make, "Scenes", partial(Scenes, seconds=1.6))
+        scenes = make.scenes_of(ARRAY, [SyntheticVoices()], families=("hybrid", "anechoic"), seed=5)
+        return make.simulate(scenes, 18)
 
 
 def fresh(n_features: int = 120) -> Localizer:

@@ -99,11 +99,9 @@ def print_json(value: Any) -> None:
 
 def write_json(value: Any, path: Path) -> None:
     """A JSON file, whole or not at all; its folder is made."""
-    from tytoalba.storage.files import written_whole
+    from tytoalba.storage import files
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=1, allow_nan=False), encoding="utf-8")
+    files.write_json(value, path)
 
 
 def print_csv(header: Sequence[str], rows: Iterator[Sequence[Any]]) -> None:

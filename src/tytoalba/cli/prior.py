@@ -1,33 +1,22 @@
-"""`tyto prior`: what an array hears, learned from simulations before anyone uses it."""
+"""`tyto prior`: learn from simulations what an array can locate, before anyone uses it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import asdict, replace
-from functools import partial
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tytoalba import __version__
-from tytoalba.cli.console import choose_device, err, out, print_json, progress_bar, write_json
+from tytoalba.cli.console import choose_device, err, out, print_json, progress_bar
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
-    from tytoalba.data.features import FeatureSet
-    from tytoalba.data.simulation.stems import Stems
-    from tytoalba.data.simulation.voice import Voices
-    from tytoalba.learning.prior.make import Judgement
-    from tytoalba.signal.array import MicArray
-
-    Kept = TypeVar("Kept", FeatureSet, Stems)
+    from tytoalba.learning.prior.judge import Judgement
+    from tytoalba.learning.prior.make import PriorSettings
 
 
 def prior(
-    array: Annotated[str, typer.Argument(help="Built-in array, or a TOML file.")],
+    array: Annotated[str, typer.Argument(help="Built-in array (see `tyto array list`) or TOML file.")],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="File to write; else where tyto looks for priors by itself."),
@@ -35,13 +24,13 @@ def prior(
     scenes: Annotated[int, typer.Option(help="Simulated rooms, each with four places for talkers.")] = 1000,
     frames: Annotated[int, typer.Option(help="Frames mixed in them, others for every second epoch.")] = 40000,
     width: Annotated[int, typer.Option(help="Channels of the network; 32 is quick, 96 the best.")] = 64,
-    blocks: Annotated[int, typer.Option(help="How deep the network is; with --start it may grow.")] = 4,
-    epochs: Annotated[int, typer.Option(help="How often so many frames are learned from.")] = 8,
+    blocks: Annotated[int, typer.Option(help="Depth of the network; with --start it may grow.")] = 4,
+    epochs: Annotated[int, typer.Option(help="Passes over the frames.")] = 8,
     start: Annotated[
         str | None,
         typer.Option(
-            help="Prior to go on from, as wide: a file, or an array whose prior comes with tyto. It may be "
-            "of other microphones; with --epochs 0 it is only calibrated, for these or anew."
+            help="Prior to go on from: a file, or an array whose prior comes with tyto. Its microphones "
+            "may differ. With --epochs 0 it is only calibrated."
         ),
     ] = None,
     rate: Annotated[
@@ -56,26 +45,36 @@ def prior(
     ] = None,
     speech: Annotated[
         Path | None,
-        typer.Option(help="Folder of real speech, one file a speaker, beside the synthetic voice."),
+        typer.Option(help="Folder of real speech, one file per speaker, beside the synthetic voice."),
     ] = None,
     leave_one_out: Annotated[
-        bool, typer.Option("--leave-one-out", help="Also judge the recipe on acoustics it was not taught.")
+        bool,
+        typer.Option("--leave-one-out", help="Also judge the recipe on acoustics it was not trained on."),
     ] = False,
     cache: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the simulated scenes: with it another width simulates nothing anew."),
+        Path | None, typer.Option(help="Folder for simulated scenes, which are then not simulated again.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of scenes, mixes, initial weights and the order of frames.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of scenes, mixes and training.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU if there is one.")] = "auto",
-    processes: Annotated[int, typer.Option("--processes", "-j", help="0: one a core.")] = 0,
+    processes: Annotated[
+        int, typer.Option("--processes", "-j", help="Processes to use; 0: one per core.")
+    ] = 0,
     results: Annotated[Path | None, typer.Option(help="Write the judgement to this file as JSON.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Judgement as JSON on standard output.")] = False,
+    ship: Annotated[
+        bool,
+        typer.Option(
+            "--ship",
+            help="In a checkout of the source: install the prior into the package, its judgement into "
+            "results/priors, and renew the manifest, which names AudioMNIST as the --speech.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Make the prior of an array: simulate, mix, train, calibrate, judge.
 
     It takes minutes on a GPU. On a CPU take fewer --scenes and --frames, such as 400 and 10000, and --start
-    from the prior of another array, or a smaller --width, such as 32. The learner `tyto` finds it from then
-    on; arrays that come with tyto have one already.
+    from the prior of another array, or a smaller --width, such as 32. Every command finds it from then on;
+    arrays that come with tyto have one already.
 
     Examples:
 
@@ -85,154 +84,55 @@ def prior(
 
       tyto prior pepper --scenes 4000 --frames 320000 --width 96 --epochs 84 --speech ~/speech
 
-      tyto prior pepper --start pepper --seed 1 --frames 320000 --speech ~/speech
+      tyto prior pepper --start pepper --seed 1 --frames 320000 --speech ~/speech --ship
     """
-    from tytoalba.data.features import FeatureSet
-    from tytoalba.data.simulation.acoustics import FAMILIES
-    from tytoalba.data.simulation.mixer import Mixer
-    from tytoalba.data.simulation.stems import Stems, gather_stems
-    from tytoalba.data.simulation.voice import SyntheticVoices, choose_voices
-    from tytoalba.learning.prior.make import (
-        FURTHER,
-        RECIPE,
-        TURNS,
-        by_family,
-        calibrated,
-        judge,
-        school,
-        simulate,
-    )
-    from tytoalba.learning.prior.make import leave_one_out as judge_recipe
-    from tytoalba.learning.prior.prior import Prior, prior_gcc
-    from tytoalba.learning.prior.registry import prior_folder, same_places, shipped_priors
-    from tytoalba.signal.array import load_array
+    from tytoalba.learning.prior.make import TURNS, PriorSettings, make_prior
+    from tytoalba.learning.prior.manifest import ship_prior
+    from tytoalba.learning.prior.prior import Prior
+    from tytoalba.learning.prior.registry import shipped_priors
 
-    mics = load_array(array)
     turns = tuple(families.replace(" ", "").split(",")) if families else TURNS
-    if unknown := [name for name in turns if name not in FAMILIES]:
-        raise TytoError(f"no acoustics called {unknown[0]!r}; known: {', '.join(FAMILIES)}")
-    if scenes < 10 * len(turns) or min(frames, width, blocks) < 1 or min(seed, processes, epochs) < 0:
-        raise TytoError(
-            f"--scenes must be at least {10 * len(turns)}, --frames, --width and --blocks at least 1, "
-            "--epochs, --seed and --processes not negative"
-        )
-    if not epochs and not start:
-        raise TytoError("--epochs 0 learns nothing: that needs --start")
-    if rate is not None and not 0 < rate < math.inf:
-        raise TytoError(f"--rate must be a positive number, got {rate:g}")
-    begun = Prior.load(shipped_priors().get(start, Path(start))) if start else None
-    at_home = begun is not None and same_places(begun.array, mics)
-    if begun and not at_home:
-        begun = begun.moved(mics)
-    if begun and leave_one_out:
-        raise TytoError("--leave-one-out judges priors that start anew, --start knows all acoustics already")
-    if leave_one_out and len(set(turns)) < 2:
-        raise TytoError("--leave-one-out needs at least two families of acoustics")
-    if output is None and Path(mics.name).name != mics.name:
-        raise TytoError(f"an array called {mics.name!r} gives no name for a file; choose one with -o")
-    path = output or prior_folder() / f"{mics.name}.safetensors"
-    for file in (path, results):
-        if file and file.is_dir():
-            raise TytoError(f"{file} is a directory, not a file to write")
-    if cache:
-        if cache.exists() and not cache.is_dir():
-            raise TytoError(f"{cache} is a file, not a folder to keep scenes in")
-        cache.mkdir(parents=True, exist_ok=True)
-    synthetic = SyntheticVoices()
-    real = choose_voices(speech)
-    voices = (real, synthetic) if speech else (synthetic,)
-    where = choose_device(device)
-    _refuse_too_many(frames, prior_gcc(mics).n_features, where)
-    recipe = FURTHER if begun else RECIPE
+    settings = PriorSettings(scenes, frames, width, blocks, epochs, rate, calm, turns, seed)
     how: dict[str, Any] = {
-        "width": width,
-        "n_blocks": blocks,
-        "recipe": replace(recipe, epochs=epochs, lr=rate or recipe.lr),
-        "seed": seed,
+        "start": Prior.load(shipped_priors().get(start, Path(start))) if start else None,
+        "speech": speech,
+        "leave_out": leave_one_out,
+        "cache": cache,
+        "device": choose_device(device),
+        "processes": processes,
+        "stage": progress_bar,
     }
-    few = max(100, min(400, scenes // 8))
-    simulated = partial(_simulated, mics, turns, processes, cache)
-    if begun and at_home and not epochs:  # nothing is learned: all stays but how far it is trusted
-        made = replace(begun, array=mics)
+    if ship:
+        if output or results:
+            raise TytoError("--ship writes into the source of tytoalba: leave -o and --results out")
+        command = _command(array, settings, start, speech is not None, leave_one_out)
+        made = ship_prior(array, settings, command, **how)
     else:
-        lessons = simulated(Stems, gather_stems, "rooms to mix in", voices, scenes, "train", 3 * seed, calm)
-        with progress_bar("epochs") as steps:
-            mixer = Mixer(lessons, prior_gcc(mics), seed=seed, device=where)
-            made = school(mixer, frames, start=begun, on_progress=steps, **how)
-            del mixer  # gigabytes of a GPU
-        made.about.update(
-            families=list(turns),
-            n_scenes=scenes,
-            calm=calm,
-            speech="real and synthetic" if speech else "synthetic",
-        )
-    n_held = max(200, few)  # fewer calibrate badly
-    held = simulated(FeatureSet, simulate, "scenes to calibrate on", (real,), n_held, "valid", 3 * seed + 1)
-    made = calibrated(made, held, where)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made.save(path)
-    strange = simulated(FeatureSet, simulate, "scenes to judge on", (real,), 3 * few, "test", 3 * seed + 2)
-    judged = {name: judge(made, part, where) for name, part in by_family(strange, turns).items()}
-    told: dict[str, Any] = {"array": mics.name, "about": made.about, "judged": _plain(judged)}
-    if leave_one_out:
-        with progress_bar("families left out") as steps:
-            hold, meet = by_family(held, turns), by_family(strange, turns)
-            left = judge_recipe(lessons, frames, hold, meet, device=where, on_progress=steps, **how)
-        told["left_out"] = _plain(left)
-    if results:
-        write_json(told, results)
+        made = make_prior(array, settings, output=output, results=results, **how)
     if as_json:
-        print_json(told)
+        print_json(made.to_dict())
     else:
-        out.print(_table("Acoustics it was taught, other scenes and speakers", judged))
-        if leave_one_out:
-            out.print(_table("Acoustics that each was not taught", left))
-    err.print(f"{made.n_weights} weights, {path.stat().st_size / 1e6:.1f} MB, written to {path}")
+        out.print(_table("Acoustics it was trained on, other scenes and speakers", made.judged))
+        if made.left_out is not None:
+            out.print(_table("Acoustics that each was not trained on", made.left_out))
+    size = made.path.stat().st_size / 1e6
+    err.print(f"{made.prior.n_weights} weights, {size:.1f} MB, written to {made.path}")
 
 
-def _refuse_too_many(n_frames: int, n_features: int, device: str) -> None:
-    """Say so before minutes of simulation, not after."""
-    import torch
+def _command(array: str, settings: PriorSettings, start: str | None, speech: bool, left_out: bool) -> str:
+    """What brings a prior again, without where things lie on this machine."""
+    from tytoalba.learning.prior.make import PriorSettings
 
-    try:
-        torch.empty(n_frames, n_features, device=device)
-    except RuntimeError:
-        size = 4e-9 * n_frames * n_features
-        raise TytoError(f"{n_frames} frames take {size:.0f} GB, more than there is: fewer --frames") from None
-
-
-def _simulated(
-    array: MicArray,
-    turns: tuple[str, ...],
-    processes: int,
-    cache: Path | None,
-    kind: type[Kept],
-    make: Callable[..., Kept],
-    what: str,
-    voices: tuple[Voices, ...],
-    n: int,
-    speakers: str,
-    seed: int,
-    calm: float = 0.0,
-) -> Kept:
-    """What some scenes give; with a cache from there, if the same was simulated before."""
-    from tytoalba.learning.prior.make import scenes_of
-
-    spoken = [(voice, voice.n_speakers) for voice in voices]
-    told = (__version__, kind.__name__, array.to_toml(), turns, n, speakers, seed, calm, spoken)
-    name = f"{speakers}-{n}-{sha256(repr(told).encode()).hexdigest()[:16]}.safetensors"
-    if cache and (cache / name).exists():
-        return kind.load(cache / name)
-    with progress_bar(what) as steps:
-        scenes = scenes_of(array, voices, families=turns, speakers=speakers, seed=seed, calm=calm)
-        made = make(scenes, n, processes=processes, on_progress=steps)
-    if cache:
-        made.save(cache / name)
-    return made
-
-
-def _plain(judged: dict[str, list[Judgement]]) -> dict[str, Any]:
-    return {name: [asdict(row) for row in rows] for name, rows in judged.items()}
+    usual, parts = PriorSettings(), ["tyto", "prior", array]
+    for name in ("scenes", "frames", "width", "blocks", "epochs", "rate", "calm", "seed"):
+        value = getattr(settings, name)
+        if value != getattr(usual, name):
+            parts += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+    if settings.families != usual.families:
+        parts += ["--families", ",".join(settings.families)]
+    parts += ["--start", Path(start).name] if start else []
+    parts += ["--speech", "SPEECH"] if speech else []
+    return " ".join([*parts, *(["--leave-one-out"] if left_out else []), "--ship"])
 
 
 def _table(title: str, judged: dict[str, list[Judgement]]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
@@ -78,6 +79,13 @@ def written_whole(path: str | Path, private: bool = False) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_json(value: object, path: str | Path) -> None:
+    """Write a JSON file, whole or not at all; its folder is made."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=1, allow_nan=False), encoding="utf-8")
 
 
 @contextmanager

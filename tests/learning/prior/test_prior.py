@@ -35,7 +35,7 @@ from tytoalba.signal.srp import SrpPhat
 from tytoalba.signal.symmetry import symmetries
 
 torch = pytest.importorskip("torch")
-from tytoalba.learning.prior.network import Steered  # noqa: E402 - needs torch
+from tytoalba.learning.prior.network import PriorNetwork  # noqa: E402 - needs torch
 from tytoalba.learning.training import squared_loss  # noqa: E402 - needs torch
 
 GCC = prior_gcc(MINE)
@@ -72,14 +72,14 @@ def test_a_prior_can_be_trained_further(array: MicArray, parts: int) -> None:
     frames = plane_waves(array, np.arange(0, 360, 9.0), noise=0.5)
     X = torch.tensor(np.asarray(gcc(frames), np.float32).reshape(len(frames), -1))
     before = trained_like(array, gcc, 6)
-    network = Steered(steering_matrices(array, gcc), width=6, seed=9)
-    network.take_over(Prior.quantised(array, gcc, before.folded()).shape(), X)
+    network = PriorNetwork(steering_matrices(array, gcc), width=6, seed=9)
+    network.take_over(Prior.quantised(array, gcc, before.folded()).real_weights(), X)
     expected = before.predict(X, "logits")
     assert float((network.predict(X, "logits") - expected).abs().max()) < 0.005
     assert float((network.train()(X).detach() - expected).abs().max()) < 0.005  # by statistics of the batch
     for name, values in network.folded().items():
         np.testing.assert_allclose(values, before.folded()[name], atol=0.002, err_msg=name)
-    deeper = Steered(steering_matrices(array, gcc), width=6, n_blocks=6, seed=9)
+    deeper = PriorNetwork(steering_matrices(array, gcc), width=6, n_blocks=6, seed=9)
     deeper.take_over(before.folded(), X)
     assert float((deeper.predict(X, "logits") - expected).abs().max()) < 1e-3
     grown = Prior.quantised(array, gcc, deeper.folded())
@@ -173,7 +173,7 @@ def test_frames_that_are_kept_are_rounded_only(prior: Prior, X: NDArray[np.float
         assert np.abs(kept - real.clip(-127 / step, 127 / step)).max() <= 0.5 / step
 
 
-@pytest.mark.parametrize("name", ["logits", "sound", "maps"])
+@pytest.mark.parametrize("name", ["logits", "sound", "srp_maps"])
 @pytest.mark.parametrize("kind", [np.array, torch.tensor])
 def test_no_frames_give_nothing(
     prior: Prior, X: NDArray[np.float32], name: str, kind: Callable[[Any], Any]
@@ -255,7 +255,7 @@ def test_maps_are_those_of_srp_phat_and_peak_where_a_wave_comes_from(name: str) 
     azimuth = np.arange(0, 360, 360 if name == "pepper" else 5.0)
     frames = plane_waves(array, azimuth)
     made = Prior.quantised(array, gcc, trained_like_of(array))
-    maps = made.maps(gcc(frames).reshape(len(frames), -1))
+    maps = made.srp_maps(gcc(frames).reshape(len(frames), -1))
     assert maps.dtype == np.float32
     assert distance(decode(maps), azimuth).max() <= 1.0
     exact = SrpPhat(array, array.frame_length, (100.0, 8000.0), "exact")(frames)
@@ -263,7 +263,7 @@ def test_maps_are_those_of_srp_phat_and_peak_where_a_wave_comes_from(name: str) 
 
 
 def trained_like_of(array: MicArray) -> Any:
-    return Steered(steering_matrices(array, prior_gcc(array)), width=1).folded()
+    return PriorNetwork(steering_matrices(array, prior_gcc(array)), width=1).folded()
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_sound_and_maps_are_of_the_whole_frame_and_logits_of_windows_too(
     other = X.copy()
     other[:, GCC.whole.n_features :] = np.random.default_rng(5).uniform(-1, 1, (len(X), 1)).astype(np.float32)
     assert np.array_equal(prior.sound(other), prior.sound(X))
-    assert np.array_equal(prior.maps(other), prior.maps(X))
+    assert np.array_equal(prior.srp_maps(other), prior.srp_maps(X))
     assert not np.array_equal(prior.logits(other), prior.logits(X))
 
 
@@ -378,7 +378,7 @@ def test_all_pairs_together_weigh_what_they_did() -> None:
 
         def by_band(prior: Prior, name: str) -> NDArray[np.float64]:
             bands, pairs = len(prior.gcc.band_list), len(prior.gcc.pairs)
-            rows = prior.shape()[name][: bands * pairs * 3]
+            rows = prior.real_weights()[name][: bands * pairs * 3]
             return np.asarray(rows.reshape(bands, pairs, -1).sum(axis=1))
 
         n = min(len(gcc.band_list), len(moved.gcc.band_list))
@@ -387,4 +387,4 @@ def test_all_pairs_together_weigh_what_they_did() -> None:
             np.testing.assert_allclose(after[:n], before[:n], atol=1e-2)
             assert not after[n:].any()
         for name in ("near0", "mix1", "leave"):
-            assert np.array_equal(moved.shape()[name], prior.shape()[name])
+            assert np.array_equal(moved.real_weights()[name], prior.real_weights()[name])

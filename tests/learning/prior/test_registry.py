@@ -207,7 +207,7 @@ def test_maps_are_blended_with_srp_phat_as_was_calibrated(
         replace(built, constants=prior.constants | {"blends": told}).save(tmp_path / "flat.safetensors")
         return [PriorMaps(flat, flat.frame_length, n)(frames) for n in (1, 2, 3)]
 
-    fallback = built.maps(np.asarray(prior_gcc(MINE)(frames), np.float32).reshape(2, -1))
+    fallback = built.srp_maps(np.asarray(prior_gcc(MINE)(frames), np.float32).reshape(2, -1))
     assert np.abs(fallback - plain).max() > 0.05
     one, two, three = blended(Blend(sure, sure, 1.0, 0.5), Blend(sure, sure, 1.0, 0.0))
     np.testing.assert_allclose(one, (plain + 0.5 * fallback) / 1.5, atol=1e-6)

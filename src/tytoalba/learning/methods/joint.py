@@ -77,10 +77,10 @@ class Joint(Gradient["Network"]):
         """New initial weights."""
         if not self.steered:
             return self.mlp()
-        from tytoalba.learning.prior.network import Steered
+        from tytoalba.learning.prior.network import PriorNetwork
 
         size = {"width": self.width, "n_blocks": self.blocks}
-        return Steered(self._matrices, **size, seed=self.phase_seed, device=self.task.device)
+        return PriorNetwork(self._matrices, **size, seed=self.phase_seed, device=self.task.device)
 
     def inputs(self, X: NDArray[np.float32]) -> Tensor:
         """Features on the device, scaled where the network wants it."""

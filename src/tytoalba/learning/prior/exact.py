@@ -3,12 +3,12 @@
 Inputs, weights and activations are whole multiples of powers of two and every sum is one of such numbers
 below 2^53, which float64 holds exactly in whatever order they are added.
 
-    GCC of each look and pair -> steered maps -> cells of 3 degrees around the array
+    GCC of the whole frame, of each window and pair -> steered maps -> cells of 3 degrees around the array
     windows of the frame: `hear`, the most of what any of them says -> beside the cells of the whole frame
     -> `enter` -> blocks: neighbours along the circle, mean and maximum over it -> `leave` -> 360 logits
 
-Cells come first in memory, (CELLS, n_frames, width), with the ends of the ring repeated beyond both: what is
-so many cells away is a slice then, and nothing is copied.
+Cells come first in memory, (CELLS, n_frames, width), with the ends of the circle repeated beyond both: cells
+some steps away are a slice then, and nothing is copied.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 Array = Any
 """A numpy array or a torch tensor; torch is imported only where a tensor came in."""
 Weights = dict[str, Array]
-"""The arrays of `layout` beside `steering`, float64, of the same kind as the frames."""
+"""The arrays of `layout` by name, float64; `forward` takes those of `steering` beside them."""
 
 CELLS, UNFOLD = 120, 3
 DILATIONS = (1, 2, 4, 8)
-"""Cells between the neighbours that a block looks at: of the first block, the second and so on, in turn."""
+"""Cells between the neighbours that a block takes in: of the first block, the second and so on, in turn."""
 TAPS = (-2, -1, 0, 1, 2)
 EDGE = max(TAPS) * max(DILATIONS)
 STEERED_GAIN = 8.0
@@ -35,19 +35,19 @@ STEERED_GAIN = 8.0
 INPUT_GRID, MATRIX_GRID, GRID = 2.0**12, 2.0**12, 2.0**10
 """Steps of features, of the steering matrix and of everything between layers: 1/grid."""
 MAP_UNIT = STEERED_GAIN / (INPUT_GRID * MATRIX_GRID)
-"""Steered maps are whole multiples of it."""
+"""PriorNetwork maps are whole multiples of it."""
 LARGEST = 2.0**8
 """Activations are cut there; those of trained networks stay below 2^4."""
 HALF = 1.5 * 2.0**52 / GRID
 """Added and taken away again it rounds to the grid, halves to the even step."""
 
 
-def layout(n_maps: int, width: int, n_heard: int, n_blocks: int) -> dict[str, tuple[int, ...]]:
-    """Names and sizes of the weights. n_maps: bands x pairs. n_heard: channels of windows, 0 for none."""
+def layout(n_maps: int, width: int, window_width: int, n_blocks: int) -> dict[str, tuple[int, ...]]:
+    """Names and sizes of the weights. n_maps: bands x pairs. window_width: 0 without windows."""
     shapes: dict[str, tuple[int, ...]] = {}
-    if n_heard:
-        shapes |= {"hear": (n_maps * UNFOLD, n_heard), "heard": (n_heard,)}
-    shapes |= {"enter": (n_maps * UNFOLD + n_heard, width), "place": (CELLS, width)}
+    if window_width:
+        shapes |= {"hear": (n_maps * UNFOLD, window_width), "heard": (window_width,)}
+    shapes |= {"enter": (n_maps * UNFOLD + window_width, width), "place": (CELLS, width)}
     for k in range(n_blocks):
         shapes |= {
             f"near{k}": (len(TAPS) * width, width),
@@ -104,16 +104,16 @@ def forward(X: Array, w: Weights) -> Array:
     """Logits (n_frames, 360) on the grid, float32, of GCC-PHAT X (n_frames, n_features)."""
     numpy, n = isinstance(X, np.ndarray), len(X)
     n_maps, _, n_lags = w["steer"].shape
-    looks = X.reshape(n, -1, n_maps, n_lags)
-    entering = [_cells(looks[:, 0], w["steer"])]
+    parts = X.reshape(n, -1, n_maps, n_lags)
+    entering = [_cells(parts[:, 0], w["steer"])]
     if "hear" in w:
-        said = _cells(looks[:, 1:].reshape(-1, n_maps, n_lags), w["steer_windows"]) @ w["hear"]
+        said = _cells(parts[:, 1:].reshape(-1, n_maps, n_lags), w["steer_windows"]) @ w["hear"]
         said = said.reshape(CELLS, n, -1, w["hear"].shape[1])
         most = said.max(2) if numpy else said.amax(2)
         entering.append(_settled(most + w["heard"], 0.0))
     width = w["enter"].shape[1]
-    ring = _empty(X, (CELLS + 2 * EDGE, n, width))
-    Z = ring[EDGE : EDGE + CELLS]
+    circle = _empty(X, (CELLS + 2 * EDGE, n, width))
+    Z = circle[EDGE : EDGE + CELLS]
     Z[:] = w["place"][:, None]
     start = 0
     for part in entering:
@@ -125,14 +125,14 @@ def forward(X: Array, w: Weights) -> Array:
     for k in range(count_blocks(w)):
         dilation = DILATIONS[k % len(DILATIONS)]
         reach = max(TAPS) * dilation
-        ring[EDGE - reach : EDGE] = Z[-reach:]
-        ring[EDGE + CELLS : EDGE + CELLS + reach] = Z[:reach]
+        circle[EDGE - reach : EDGE] = Z[-reach:]
+        circle[EDGE + CELLS : EDGE + CELLS + reach] = Z[:reach]
         mean, most = _on_grid(Z.sum(0) / CELLS), Z.max(0) if numpy else Z.amax(0)
         around = w[f"around{k}"]
         inner[:] = mean @ around[:width] + most @ around[width:] + w[f"offset{k}"]
         for tap, weights in zip(TAPS, w[f"near{k}"].reshape(len(TAPS), width, width), strict=True):
             first = EDGE - tap * dilation
-            _add_product(inner, ring[first : first + CELLS], weights)
+            _add_product(inner, circle[first : first + CELLS], weights)
         _add_product(Z, _settled(inner, 0.0), w[f"mix{k}"])
         Z += w[f"bias{k}"]
         _settle(Z, -LARGEST)

@@ -1,4 +1,4 @@
-"""The network behind a prior: it looks at what each pair of microphones says about each azimuth.
+"""The network of a prior, as it is trained: from what each pair of microphones says about each azimuth.
 
 GCC-PHAT of every band and pair is steered to 360 azimuths (`prior.steering_matrices`, fixed by the array), so
 that the same few weights serve all around the circle: circular convolutions along the azimuth see the
@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.learning.network import BatchNorm, Network
-from tytoalba.learning.prior.exact import CELLS, STEERED_GAIN, TAPS, UNFOLD, shifts
-from tytoalba.learning.prior.prior import Shape
+from tytoalba.learning.prior.exact import CELLS, STEERED_GAIN, TAPS, UNFOLD, Weights, shifts
 
 try:
     import torch
-except ImportError as error:  # pragma: no cover - backbone says it first
+except ImportError as error:  # pragma: no cover - learning.network says it first
     raise ImportError from error
 from torch import Tensor, nn
 
@@ -27,11 +26,11 @@ EPSILON = 1e-5
 """What torch adds to variances before it divides by them."""
 
 
-class Steered(Network):
-    """Logits (n_frames, 360) of GCC-PHAT (n_frames, looks x pairs x lags) as `ring` describes it.
+class PriorNetwork(Network):
+    """Logits (n_frames, 360) of GCC-PHAT (n_frames, n_features), as `exact` describes it.
 
-    matrices: `steering_matrices` of the array, (n_maps, n_lags, 360) each. width: channels. n_heard: those of
-    windows; half as many again, if not told, which costs less than wider blocks and gives more.
+    matrices: `steering_matrices` of the array, (n_maps, n_lags, 360) each. width: channels. window_width:
+    those of windows; half as many again if not given, which costs less than wider blocks and gives more.
     """
 
     matrix: Tensor
@@ -43,7 +42,7 @@ class Steered(Network):
         *,
         width: int = 64,
         n_blocks: int = 4,
-        n_heard: int | None = None,
+        window_width: int | None = None,
         seed: int = 0,
         device: str | torch.device = "cpu",
     ) -> None:
@@ -59,11 +58,11 @@ class Steered(Network):
             return nn.Parameter(torch.empty(size).uniform_(-bound, bound, generator=initial))
 
         blocks = range(n_blocks)
-        n_heard = (n_heard or 3 * width // 2) if self.windows else 0
+        window_width = (window_width or 3 * width // 2) if self.windows else 0
         if self.windows:
-            self.hear = weight(n_maps * UNFOLD, n_heard)
-            self.hearing = BatchNorm(n_heard)
-        self.enter = weight(n_maps * UNFOLD + n_heard, width)
+            self.hear = weight(n_maps * UNFOLD, window_width)
+            self.hearing = BatchNorm(window_width)
+        self.enter = weight(n_maps * UNFOLD + window_width, width)
         self.place = nn.Parameter(torch.zeros(CELLS, width))
         self.near = nn.ParameterList(weight(len(TAPS) * width, width) for _ in blocks)
         self.around = nn.ParameterList(weight(2 * width, width) for _ in blocks)
@@ -78,11 +77,11 @@ class Steered(Network):
     def features(self, X: Tensor) -> Tensor:
         """The last hidden layer, (n_frames, CELLS, width)."""
         n_maps, n_lags, _ = self.matrix.shape
-        looks = X.reshape(len(X), X.shape[1] // (n_maps * n_lags), n_maps, n_lags)
-        cells = _cells(looks[:, 0], self.matrix)
+        parts = X.reshape(len(X), X.shape[1] // (n_maps * n_lags), n_maps, n_lags)
+        cells = _cells(parts[:, 0], self.matrix)
         if self.windows:
-            said = _cells(looks[:, 1:].flatten(0, 1), self.window_matrix) @ self.hear
-            said = _normed(self.hearing, said).reshape(len(X), looks.shape[1] - 1, CELLS, self.hear.shape[1])
+            said = _cells(parts[:, 1:].flatten(0, 1), self.window_matrix) @ self.hear
+            said = _normed(self.hearing, said).reshape(len(X), parts.shape[1] - 1, CELLS, self.hear.shape[1])
             cells = torch.cat([cells, torch.relu(said.amax(1))], dim=2)
         Z = torch.relu(_normed(self.norms[0], cells @ self.enter + self.place))
         for k in range(len(self.near)):
@@ -99,7 +98,7 @@ class Steered(Network):
         return logits.float().flatten(1)
 
     @torch.no_grad()
-    def folded(self) -> Shape:
+    def folded(self) -> Weights:
         """Weights with the normalisation multiplied in, float64, as `prior.Prior` takes them."""
         scale, offset = zip(*map(_folded, self.norms), strict=True)
         weights: dict[str, Tensor] = dict(self._places())
@@ -116,7 +115,7 @@ class Steered(Network):
         return {name: value.detach().cpu().double().numpy() for name, value in weights.items()}
 
     @torch.no_grad()
-    def take_over(self, folded: Shape, X: Tensor) -> None:
+    def take_over(self, folded: Weights, X: Tensor) -> None:
         """Become the network that these weights were `folded` from, to be trained further.
 
         X: some frames; normalisation is put back between the layers so that it leaves these as they are.

@@ -27,6 +27,7 @@ from tytoalba.learning.prior.exact import (
     MATRIX_GRID,
     UNFOLD,
     Array,
+    Weights,
     count_blocks,
     forward,
     is_exact,
@@ -39,7 +40,6 @@ from tytoalba.signal.gcc import Band, GccPhat
 from tytoalba.signal.srp import lag_matrix
 from tytoalba.storage.tensors import read_header, read_tensors, write_tensors
 
-Shape = dict[str, NDArray[np.float64]]
 Content = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 """Header and arrays of a file."""
 
@@ -96,7 +96,7 @@ class Prior:
     frames: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     @classmethod
-    def quantised(cls, array: MicArray, gcc: GccPhat, weights: Shape, **more: dict[str, Any]) -> Prior:
+    def quantised(cls, array: MicArray, gcc: GccPhat, weights: Weights, **more: dict[str, Any]) -> Prior:
         """A prior of real weights: each array gets the finest step of a power of two that 16 bits allow."""
         steps = {name: _step(values) for name, values in weights.items()}
         rounded = {name: np.rint(values / steps[name]).astype(np.int16) for name, values in weights.items()}
@@ -109,7 +109,7 @@ class Prior:
         mean weights of the old pairs, so many times that their sum is the same, and every place on the circle
         the mean of all places.
         """
-        gcc, weights = prior_gcc(array), self.shape()
+        gcc, weights = prior_gcc(array), self.real_weights()
         sizes = [(len(g.band_list), len(g.pairs)) for g in (self.gcc, gcc)]
         (n_bands, n_pairs), (n_new_bands, n_new_pairs) = sizes
 
@@ -127,11 +127,13 @@ class Prior:
         return Prior.quantised(array, gcc, weights, about={"array": self.array.name, **self.about})
 
     def __post_init__(self) -> None:
-        n_heard = self.n_heard if self.gcc.n_windows else 0
-        wanted = layout(len(self.gcc.band_list) * len(self.gcc.pairs), self.width, n_heard, self.n_blocks)
+        window_width = self.window_width if self.gcc.n_windows else 0
+        wanted = layout(
+            len(self.gcc.band_list) * len(self.gcc.pairs), self.width, window_width, self.n_blocks
+        )
         found = {name: values.shape for name, values in self.weights.items()}
         fit = found == wanted and self.steps.keys() == wanted.keys()
-        if not fit or min(self.width, self.n_blocks) < 1 or (n_heard < 1) != (self.gcc.n_windows < 1):
+        if not fit or min(self.width, self.n_blocks) < 1 or (window_width < 1) != (self.gcc.n_windows < 1):
             raise PriorError("the weights of this prior do not fit each other: it is damaged")
         if not is_exact(self.weights, self.steps):
             raise PriorError(
@@ -154,7 +156,7 @@ class Prior:
         return int(self.weights["leave"].shape[0]) if "leave" in self.weights else 0
 
     @property
-    def n_heard(self) -> int:
+    def window_width(self) -> int:
         """Channels of its windows."""
         return int(self.weights["hear"].shape[-1]) if "hear" in self.weights else 0
 
@@ -173,13 +175,13 @@ class Prior:
         """How many numbers the network has."""
         return sum(values.size for values in self.weights.values())
 
-    def shape(self) -> Shape:
+    def real_weights(self) -> Weights:
         """The weights as real numbers."""
         return {name: values.astype(np.float64) * self.steps[name] for name, values in self.weights.items()}
 
     @cached_property
     def _places(self) -> dict[str, dict[str, Array]]:
-        real = self.shape() | steering(steering_matrices(self.array, self.gcc))
+        real = self.real_weights() | steering(steering_matrices(self.array, self.gcc))
         for name in ("logit_mean", "logit_spread"):
             real[name] = np.array(self.constants.get(name, [0.0 if "mean" in name else 1.0]), np.float64)
         for name in (n for n in real if n.startswith(("place", "level", "heard", "offset", "bias"))):
@@ -259,7 +261,7 @@ class Prior:
         logits, sound = (self.frames[name] / step for name, step in FRAME_GRID.items())
         return logits.astype(np.float32), sound
 
-    def maps(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
+    def srp_maps(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
         """SRP-PHAT maps (n_frames, 360), float32, from the same features: the mean over bins and pairs."""
         whole = self._flat(np.asarray(X, np.float32))[:, : len(self._map_matrix)]
         maps: NDArray[np.float32] = (whole[:, None] @ self._map_matrix)[:, 0]

@@ -184,7 +184,7 @@ class PriorMaps:
         for mirror in symmetries(prior.array)[1:2]:
             other = mirror.back(scores(prior.logits(X[:, mirror.order(prior.gcc)])))
             maps = np.asarray((maps + other) / 2, np.float32)
-        return np.stack([maps, prior.maps(X)], axis=1)
+        return np.stack([maps, prior.srp_maps(X)], axis=1)
 
     def blended(self, both: Float) -> NDArray[np.float32]:
         """One map (n_frames, 360) of both, as the array is mounted."""
