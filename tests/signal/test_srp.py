@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tytoalba.errors import AudioError
 from tytoalba.signal.angles import decode, distance
 from tytoalba.signal.array import SPEED_OF_SOUND, MicArray, builtin_arrays, load_array
 from tytoalba.signal.gcc import FULL_BAND, SPEECH_BAND, Band, GccPhat
+from tytoalba.signal.music import Music
 from tytoalba.signal.srp import Form, SrpPhat, lag_matrix, srp_from_gcc, srp_phat
 
 ARRAYS = builtin_arrays()
@@ -292,3 +294,12 @@ def test_senseless_settings_are_refused() -> None:
         SrpPhat(PEPPER, 512, (30000.0, 40000.0))(np.zeros((1, 4, 512)))
     with pytest.raises(ValueError, match="reshape"):
         srp_from_gcc(np.zeros((2, 6, 51)), np.zeros((6 * 49, 360)))
+
+
+@pytest.mark.parametrize("method", [SrpPhat, Music, GccPhat.for_array])
+def test_frames_are_as_long_as_the_arrays_own_unless_told(method: Callable[..., Any]) -> None:
+    for name, length in (("pepper", 8192), ("respeaker-usb-4", 2730)):
+        array = load_array(name)
+        assert method(array).n_samples == array.frame_length == length
+        assert method(array, 1024).n_samples == 1024
+        assert len(method(array)(np.random.default_rng(0).standard_normal((2, 4, length)))) == 2

@@ -76,9 +76,20 @@ class Change:
 
 
 class Localizer:
-    """A state (which can be taught) or a model (which can only locate), and the sound it hears.
+    """Tells where a sound comes from, and can be taught.
 
-    Azimuth is in degrees as the array is mounted: 0 its front, 90 its left.
+    It holds a state, which can be taught and can forget, or a model, which can only locate. Azimuth is in
+    degrees as the array is mounted: 0 its front, 90 its left. `new` makes one, `load` reads one.
+
+    Parameters
+    ----------
+    known : State or Model
+        What it knows.
+
+    Examples
+    --------
+    >>> Localizer.new("respeaker-usb-4", n_features=50, seed=0)
+    <Localizer of respeaker-usb-4 (4 microphones, 16000 Hz), 0 frames taught>
     """
 
     def __init__(self, known: State | Model) -> None:
@@ -198,6 +209,11 @@ class Localizer:
     def n_frames(self) -> int:
         """Frames learned and not forgotten."""
         return self._known.n_frames
+
+    def __repr__(self) -> str:
+        array, what = self.array, "Localizer" if self.can_learn else "Localizer, a model,"
+        mics = f"{array.n_mics} microphones, {array.sample_rate} Hz"
+        return f"<{what} of {array.name} ({mics}), {self.n_frames} frames taught>"
 
     # ---- locating ----
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
 from tytoalba.learning.prior.registry import PriorMaps
-from tytoalba.localizer.stream import Found, Sound, Sources, Stream, sound_blocks
+from tytoalba.localizer.stream import Blocks, Found, Sound, Sources, Stream, sound_blocks
 from tytoalba.signal.angles import Float, decode_peaks, decode_threshold
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.audio import SILENCE_DB
@@ -40,7 +40,7 @@ METHODS: dict[str, Callable[[MicArray, int, Band, int], Mapper]] = {
 
 
 def locate(
-    source: Sound,
+    source: Sound | Blocks,
     array: MicArray | Localizer | str | Path,
     method: str | None = None,
     *,
@@ -63,7 +63,7 @@ def locate(
     ----------
     source : path, list of paths, binary file object or array
         A recording with all channels; or one mono file per microphone, in order; or "-" for standard input;
-        or samples (n_mics, n_samples), floats in [-1, 1].
+        or samples (n_mics, n_samples), floats in [-1, 1]; or an iterator of such blocks, as they come.
     array : MicArray, str, Path or Localizer
         The array that recorded it: an array, the name of a built-in one, its TOML file, or a localizer.
     method : {"srp", "music", "prior"}, optional

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from tytoalba.storage.soundfiles import Source, stream_audio
 Sources = int | Literal["auto"]
 Sound = Source | NDArray[Any]
 """A recording (a path, one mono file per channel, a binary file object) or samples (n_mics, n_samples)."""
+Blocks = Iterator[NDArray[Any]]
+"""Sound as it comes, (n_mics, any length)."""
 
 
 @dataclass(frozen=True)
@@ -203,13 +205,15 @@ class Neighbours:
 
 
 def sound_blocks(
-    source: Sound, array: MicArray, sample_rate: int | None = None, keys: Keys = None
+    source: Sound | Blocks, array: MicArray, sample_rate: int | None = None, keys: Keys = None
 ) -> Iterable[NDArray[Any]]:
     """A recording in blocks (n_mics, any length) at the array's rate. sample_rate: Hz, of given samples."""
     if isinstance(source, np.ndarray):
         return [given_samples(source, array, sample_rate)]
     refuse_rate(sample_rate)
-    return stream_audio(source, array, keys=keys)
+    if isinstance(source, Iterator) and not hasattr(source, "read"):
+        return source
+    return stream_audio(cast("Source", source), array, keys=keys)
 
 
 def given_samples(

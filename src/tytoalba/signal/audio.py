@@ -223,11 +223,16 @@ def check(samples: NDArray[Any], what: str = "recording") -> None:
 
 
 class Health:
-    """Running counts of what is suspicious, so that a stream is judged like a whole recording."""
+    """Running counts of what is suspicious, so that a stream is judged like a whole recording.
 
-    def __init__(self, what: str, channels: Sequence[int]) -> None:
-        self.what, self.channels = what, channels
-        self.n_samples, self.peak = 0, 0.0
+    early: samples with sound after which dead, identical and clipped channels are warned of, once each; None
+    to say nothing before `report`.
+    """
+
+    def __init__(self, what: str, channels: Sequence[int], early: int | None = None) -> None:
+        self.what, self.channels, self.early = what, channels, early
+        self.n_samples, self.n_sounding, self.peak = 0, 0, 0.0
+        self._warned: set[str] = set()
         self.sounds = np.zeros(len(channels), np.bool_)
         self.clipped = np.zeros(len(channels), np.intp)
         self.tail = np.zeros((len(channels), 3), np.bool_)  # which of the last samples were at full scale
@@ -243,6 +248,9 @@ class Health:
             self.peak = max(self.peak, float(magnitude.max()))
             self._count_clipped(magnitude >= FULL_SCALE)
             self.alike = [same for group in self.alike for same in _identical(block, group)]
+            self.n_sounding += block.shape[1] if self.sounds.any() else 0
+            if self.early is not None and self.n_sounding >= self.early:
+                self._report_channels()
             yield block
 
     def _count_clipped(self, loud: NDArray[np.bool_]) -> None:
@@ -254,27 +262,37 @@ class Health:
 
     def report(self) -> None:
         """Warn, at most once of each kind."""
+        if not self.sounds.any():
+            self._warn("digital silence, every sample is zero; was the microphone muted or not allowed?")
+        else:
+            self._report_channels()
 
-        def warn(message: str) -> None:
-            warnings.warn(f"{self.what}: {message}", TytoWarning, stacklevel=5)  # the caller of read_audio
+    def _warn(self, message: str) -> None:
+        warnings.warn(f"{self.what}: {message}", TytoWarning, stacklevel=6)  # the caller of read_audio
+
+    def _report_channels(self) -> None:
+        def warn(kind: str, message: str) -> None:
+            if kind not in self._warned:
+                self._warned.add(kind)
+                self._warn(message)
 
         def name(indices: Iterable[Any]) -> str:
             return ", ".join(str(self.channels[i]) for i in indices)
 
-        if not self.sounds.any():
-            warn("digital silence, every sample is zero; was the microphone muted or not allowed?")
-        elif not self.sounds.all():
+        if not self.sounds.all():
             dead = name(np.flatnonzero(~self.sounds))
-            warn(f"channel {dead} is dead (all zero); is the microphone broken or the channel map wrong?")
+            fault = f"channel {dead} is dead (all zero)"
+            warn("dead", f"{fault}; is the microphone broken or the channel map wrong?")
         if twins := [name(group) for group in self.alike if self.sounds[group[0]]]:
-            warn(f"channels {'; '.join(twins)} are identical; was a mono or stereo recording copied?")
+            fault = f"channels {'; '.join(twins)} are identical"
+            warn("identical", f"{fault}; was a mono or stereo recording copied?")
         if self.clipped.any():
             share = {int(i): f"{self.clipped[i] / self.n_samples:.2%}" for i in np.flatnonzero(self.clipped)}
             where = ", ".join(f"{percent} of channel {self.channels[i]}" for i, percent in share.items())
             remedy = "lower the input gain"
             if self.peak > 2.0:
                 remedy = f"the peak is {self.peak:.6g}: were integers not divided, e.g. by 32768?"
-            warn(f"clipped, {where}; {remedy}")
+            warn("clipped", f"clipped, {where}; {remedy}")
 
 
 def _identical(block: NDArray[Any], group: list[int]) -> list[list[int]]:

@@ -42,19 +42,36 @@ SPEECH_BAND: Band = (100.0, 8000.0)
 class GccPhat:
     """GCC-PHAT of frames of one length: call it with (n_frames, n_mics, n_samples).
 
-    pairs: microphone pairs (i, j).
-    n_samples: length of a frame.
-    sample_rate: Hz.
-    max_lag: lags kept on either side, in samples.
-    bands: Hz, (low, high) inclusive; their union is computed once.
-    parts: beside the whole frame, windows of 1/parts of it are looked at, each half a window after the last:
-    2 parts - 1 of them, or none for 1. Who talks changes from one to the next.
+    Parameters
+    ----------
+    pairs : tuple of (int, int)
+        Microphones i and j of each pair.
+    n_samples : int
+        Samples per frame.
+    sample_rate : int
+        Hz.
+    max_lag : int
+        Lags kept on either side, in samples.
+    bands : (low, high) or tuple of them
+        Hz, inclusive; their union is computed once.
+    parts : int
+        Beside the whole frame, windows of 1/parts of it are transformed, each half a window after the last:
+        2 parts - 1 of them, or none for 1. Who talks changes from one to the next.
 
-    Returns (n_frames, n_bands, n_pairs, 2 max_lag + 1), or without the axis of bands if `bands` is a
-    single (low, high); with parts, (n_frames, n_looks, n_pairs, 2 max_lag + 1): the bands of the whole
-    frame, then those of each window. float64 frames are computed in float64, anything else in float32; torch
-    tensors stay on their device.
+    Returns
+    -------
+    array, (n_frames, n_bands, n_pairs, 2 max_lag + 1)
+        Without the axis of bands if `bands` is a single (low, high). With parts, the second axis is the bands
+        of the whole frame, then those of each window. float64 frames are computed in float64, anything else
+        in float32; torch tensors stay on their device.
 
+    Raises
+    ------
+    AudioError
+        Frames of another shape, or not finite.
+
+    Examples
+    --------
     >>> x = np.random.default_rng(0).standard_normal(1024)
     >>> frame = np.stack([x, np.roll(x, 3)])[None]  # microphone 1 hears it 3 samples later
     >>> gcc = GccPhat(pairs=((0, 1),), n_samples=1024, sample_rate=16000, max_lag=8)
@@ -92,14 +109,15 @@ class GccPhat:
     def for_array(
         cls,
         array: MicArray,
-        n_samples: int = 8192,
+        n_samples: int = 0,
         bands: Band | Sequence[Band] = FULL_BAND,
         max_lag: int | None = None,
         parts: int = 1,
     ) -> GccPhat:
-        """All pairs of an array at its sample rate; by default the lags that `array.max_lag` says."""
+        """All pairs of an array; by default its frames (`frame_length`) and its lags (`max_lag`)."""
         lag = array.max_lag if max_lag is None else max_lag
-        return cls(array.pairs, n_samples, array.sample_rate, lag, _tidy_bands(bands), parts)
+        n = n_samples or array.frame_length
+        return cls(array.pairs, n, array.sample_rate, lag, _tidy_bands(bands), parts)
 
     @cached_property
     def whole(self) -> GccPhat:
@@ -276,7 +294,35 @@ def gcc_phat(
     bands: Band | Sequence[Band] = FULL_BAND,
     max_lag: int | None = None,
 ) -> Frames:
-    """GCC-PHAT of frames (n_frames, n_mics, n_samples) for all pairs of an array; see `GccPhat`."""
+    """GCC-PHAT of frames for all pairs of an array; see `GccPhat`.
+
+    Parameters
+    ----------
+    frames : array or tensor, (n_frames, n_mics, n_samples)
+        Sound of each microphone.
+    array : MicArray
+        The microphones.
+    bands : (low, high) or sequence of them
+        Hz.
+    max_lag : int, optional
+        Lags kept on either side, in samples; `array.max_lag` if not given.
+
+    Returns
+    -------
+    array or tensor, (n_frames, n_pairs, 2 max_lag + 1)
+        With several bands (n_frames, n_bands, n_pairs, 2 max_lag + 1).
+
+    Raises
+    ------
+    AudioError
+        Frames that are not (n_frames, n_mics, n_samples), or not finite.
+
+    Examples
+    --------
+    >>> from tytoalba import load_array
+    >>> gcc_phat(np.zeros((2, 4, 2048)), load_array("pepper")).shape
+    (2, 6, 51)
+    """
     return GccPhat.for_array(array, frames.shape[-1], bands, max_lag)(frames)
 
 

@@ -26,13 +26,43 @@ FLOOR = 1e-3
 class Music:
     """MUSIC maps of frames: call it with (n_frames, n_mics, n_samples) -> (n_frames, n_directions).
 
-    n_sources: dimension of the signal space, less than the number of microphones.
-    n_fft: samples of a snapshot; snapshots overlap by half. An eighth of the frame if not given.
-    band: Hz. elevation: degrees at which sources are expected.
+    Parameters
+    ----------
+    array : MicArray
+        The microphones.
+    n_samples : int
+        Samples per frame; 0 for the array's own, `array.frame_length`.
+    band : tuple of float
+        Lowest and highest frequency, Hz.
+    n_sources : int
+        Dimension of the signal space, less than the number of microphones.
+    n_fft : int
+        Samples of a snapshot; snapshots overlap by half. 0 for an eighth of the frame.
+    n_directions : int
+        Azimuths of the map, from 0 degrees up.
+    elevation : float
+        Degrees at which sources are expected.
+
+    Returns
+    -------
+    array, (n_frames, n_directions)
+        In (0, 1]; a silent frame is 1 everywhere.
+
+    Raises
+    ------
+    AudioError
+        Frames of another shape, or not finite.
+
+    Examples
+    --------
+    >>> from tytoalba import load_array
+    >>> music = Music(load_array("respeaker-usb-4"))
+    >>> music.n_samples, music(np.random.default_rng(0).standard_normal((2, 4, 2730))).shape
+    (2730, (2, 360))
     """
 
     array: MicArray
-    n_samples: int = 8192
+    n_samples: int = 0
     band: Band = SPEECH_BAND
     n_sources: int = 1
     n_fft: int = 0
@@ -40,6 +70,7 @@ class Music:
     elevation: float = 0.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "n_samples", self.n_samples or self.array.frame_length)
         object.__setattr__(self, "n_fft", self.n_fft or 2 * (self.n_samples // 16))
         if not 1 <= self.n_sources < self.array.n_mics:
             raise ValueError(

@@ -31,8 +31,33 @@ LAG_MARGIN = 8
 class SrpPhat:
     """SRP-PHAT maps of frames: call it with (n_frames, n_mics, n_samples) -> (n_frames, n_directions).
 
-    band: Hz. elevation: degrees at which sources are expected.
+    Parameters
+    ----------
+    array : MicArray
+        The microphones.
+    n_samples : int
+        Samples per frame; 0 for the array's own, `array.frame_length`.
+    band : tuple of float
+        Lowest and highest frequency, Hz.
+    form : {"fast", "exact"}
+        From GCC-PHAT at whole lags by interpolation, or in the frequency domain.
+    n_directions : int
+        Azimuths of the map, from 0 degrees up.
+    elevation : float
+        Degrees at which sources are expected.
 
+    Returns
+    -------
+    array, (n_frames, n_directions)
+        1 for a pure plane wave, about 0 for noise. float64 for float64 frames, else float32.
+
+    Raises
+    ------
+    AudioError
+        Frames of another shape, or not finite.
+
+    Examples
+    --------
     >>> from tytoalba.signal.array import load_array
     >>> array = load_array("pepper")
     >>> noise = np.random.default_rng(0).standard_normal(8192)
@@ -43,13 +68,14 @@ class SrpPhat:
     """
 
     array: MicArray
-    n_samples: int = 8192
+    n_samples: int = 0
     band: Band = SPEECH_BAND
     form: Form = "fast"
     n_directions: int = N_DIRECTIONS
     elevation: float = 0.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "n_samples", self.n_samples or self.array.frame_length)
         if self.form not in ("fast", "exact"):
             raise ValueError(f"form must be 'fast' or 'exact', got {self.form!r}")
         if self.n_directions < 2 or not np.isfinite(self.elevation):
@@ -142,7 +168,35 @@ def _steering(srp: SrpPhat, dtype: str) -> tuple[Float, Float]:
 def srp_phat(
     frames: ArrayLike, array: MicArray, band: Band | Sequence[float] = SPEECH_BAND, form: Form = "fast"
 ) -> Float:
-    """SRP-PHAT maps of frames (n_frames, n_mics, n_samples): (n_frames, 360); see `SrpPhat`."""
+    """SRP-PHAT maps of frames; see `SrpPhat`.
+
+    Parameters
+    ----------
+    frames : array, (n_frames, n_mics, n_samples)
+        Sound of each microphone.
+    array : MicArray
+        The microphones.
+    band : tuple of float
+        Lowest and highest frequency, Hz.
+    form : {"fast", "exact"}
+        How it is computed.
+
+    Returns
+    -------
+    array, (n_frames, 360)
+        For each azimuth in degrees how well the pairs of microphones agree on it.
+
+    Raises
+    ------
+    AudioError
+        Frames that are not (n_frames, n_mics, n_samples), or not finite.
+
+    Examples
+    --------
+    >>> from tytoalba import load_array
+    >>> srp_phat(np.zeros((2, 4, 2048)), load_array("pepper")).shape
+    (2, 360)
+    """
     x = np.asarray(frames)
     low, high = band
     return SrpPhat(array, x.shape[-1], (low, high), form)(x)

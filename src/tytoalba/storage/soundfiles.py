@@ -12,17 +12,19 @@ import os
 import re
 import stat
 import sys
+import threading
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tytoalba.errors import AudioError
+from tytoalba.errors import AudioError, TytoWarning
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import (
     BLOCK,
@@ -39,17 +41,22 @@ from tytoalba.signal.audio import (
 from tytoalba.storage.age import Keys, is_sealed
 from tytoalba.storage.files import written_whole
 
-if TYPE_CHECKING:
-    from tytoalba.storage.age import Unsealing
-
 Source = str | Path | BinaryIO | Sequence[str | Path]
 
 UNKNOWN_LENGTH = 0x7FF00000
 """Bytes. Recorders that write to a pipe cannot know the length and promise this much or more."""
 IN_MEMORY = 16 * 2**20
 """Bytes of a sealed recording up to which it is opened at once; a longer one streams, at half the speed."""
+HOP = 4096 / 48000
+"""Seconds between two frames, and read at a time of what comes live."""
+EARLY = 3
+"""Seconds of sound after which a stream is warned of its channels."""
+PIECE = 2**16
+"""Bytes at most that are taken at a time from a pipe."""
 ENDLESS = 2**62
 """Samples. libsndfile says more than this where it does not know the length."""
+ENCODINGS = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}
+"""Raw sound: bytes per sample by the name that ffmpeg and arecord use (S16_LE), little-endian."""
 SNDFILE_ERRORS = (RuntimeError, OSError, TypeError, ValueError, AssertionError)
 """What soundfile raises; the last one when a full disk takes only part of a block."""
 
@@ -92,23 +99,102 @@ def stream_audio(
     source: Source,
     array: MicArray | None = None,
     sample_rate: int | None = None,
-    block: int = BLOCK,
+    block: int | None = None,
     keys: Keys = None,
 ) -> Iterator[Samples]:
     """Read a recording of any length in blocks (n_channels, about `block` samples or fewer).
 
+    block: if not given, large ones of a file, and of a pipe what comes within a hop (85 ms), so that every
+    frame is there when its last sample is.
+
     The blocks joined are what `read_audio` returns. Memory is bounded, also for WAV that comes through a
     pipe or is sealed; other sealed formats are held in memory as they are on the disk. Nothing is opened
-    before the first block is asked for. A sample that is not finite is an error at its block; silence, dead
-    channels and clipping are warned of after the last block.
+    before the first block is asked for. A sample that is not finite is an error at its block. Dead, identical
+    and clipped channels are warned of after three seconds of sound, silence after the last block.
     """
-    if block < 1:
+    if block is not None and block < 1:
         raise AudioError(f"block must be at least 1 sample, got {block}")
     with _opened(source, array, sample_rate, keys, whole=False) as sound:
-        health = Health(sound.name, sound.channels)
-        size = max(1, min(block, block * sound.sample_rate // sound.to_rate))
-        yield from resampled(health.watch(sound.blocks(size)), sound.sample_rate, sound.to_rate)
+        health = Health(sound.name, sound.channels, early=EARLY * sound.sample_rate)
+        rate, to_rate = sound.sample_rate, sound.to_rate
+        if block is None:
+            hop = round(to_rate * HOP)
+            block = (hop if rate == to_rate else hop // 4) if sound.live else BLOCK  # resampling takes time
+        size = max(1, min(block, block * rate // to_rate))
+        yield from resampled(health.watch(sound.blocks(size)), rate, to_rate)
         health.report()
+
+
+def stream_raw(
+    source: str | Path | BinaryIO,
+    encoding: str = "s16le",
+    *,
+    channels: int,
+    sample_rate: int,
+    array: MicArray | None = None,
+) -> Iterator[Samples]:
+    """Read sound without a header, as `arecord -t raw` and `ffmpeg -f s16le` give it, as soon as it comes.
+
+    source: a path, "-" for standard input, or a binary file object. encoding: one of `ENCODINGS`, samples of
+    all channels in turn. channels: how many; array: picks those of its microphones, and gives the rate to
+    resample to. sample_rate: Hz, of the sound. Returns blocks (n_channels, any length) of floats in [-1, 1].
+    """
+    name = "standard input" if source == "-" else str(getattr(source, "name", source))
+    if encoding not in ENCODINGS:
+        raise AudioError(f"no encoding called {encoding!r}; known: {', '.join(ENCODINGS)}")
+    if channels < 1:
+        raise AudioError(f"{name}: raw sound needs its number of channels, at least 1, got {channels}")
+    check_rate(sample_rate, name)
+    chosen = pick_channels(channels, array, name) if array else range(channels)
+    to_rate = array.sample_rate if array else sample_rate
+
+    def blocks() -> Iterator[Samples]:
+        size = ENCODINGS[encoding] * channels
+        rest, found = b"", False
+        for data in _pieces(source, name, round(HOP * sample_rate) * size):
+            whole = len(rest + data) // size * size
+            rest, data = (rest + data)[whole:], (rest + data)[:whole]
+            if data:
+                found = True
+                samples = _decoded(data, encoding).reshape(-1, channels)
+                yield np.ascontiguousarray(samples[:, chosen].T)
+        if not found:
+            raise AudioError(f"{name} holds no samples: was anything recorded?")
+        if rest:
+            message = f"{name} ends in the middle of a sample: are encoding and channels right?"
+            warnings.warn(message, TytoWarning, stacklevel=2)
+
+    health = Health(name, chosen, early=EARLY * sample_rate)
+    yield from resampled(health.watch(blocks()), sample_rate, to_rate)
+    health.report()
+
+
+def _pieces(source: Any, name: str, size: int) -> Iterator[bytes]:
+    """Bytes as they come, at most PIECE at a time where that can be asked for, else `size`."""
+    try:
+        with ExitStack() as stack:
+            file = source
+            if source == "-":
+                file = sys.stdin.buffer
+            elif isinstance(source, str | os.PathLike):
+                file = stack.enter_context(Path(source).open("rb"))
+            as_it_comes = getattr(file, "read1", None)
+            while data := as_it_comes(PIECE) if as_it_comes else file.read(size):
+                yield data
+    except OSError as error:
+        raise AudioError(f"{name} cannot be read: {error}") from error
+
+
+def _decoded(data: bytes, encoding: str) -> Samples:
+    if encoding == "f32le":
+        return np.frombuffer(data, "<f4")
+    if encoding == "s16le":
+        return np.frombuffer(data, "<i2").astype(np.float32) / np.float32(2**15)
+    if encoding == "s24le":
+        wide = np.zeros((len(data) // 3, 4), np.uint8)
+        wide[:, 1:] = np.frombuffer(data, np.uint8).reshape(-1, 3)
+        data = wide.tobytes()
+    return (np.frombuffer(data, "<i4") / 2.0**31).astype(np.float32)
 
 
 def write_audio(path: str | Path, samples: ArrayLike, sample_rate: int, subtype: str = "PCM_16") -> None:
@@ -148,11 +234,12 @@ class _Sound:
     """One open file, or one open mono file a channel."""
 
     files: dict[str, Any]
-    seals: Sequence[Unsealing]
+    seals: Sequence[_Copied]
     name: str
     channels: Sequence[int]
     sample_rate: int
     to_rate: int
+    live: bool
 
     def blocks(self, size: int) -> Iterator[Samples]:
         """All of it in blocks (n_mics, at most size); refuses a file that ends before its time."""
@@ -200,9 +287,10 @@ def _opened(
         raise AudioError("no file given; give one path, or one mono file a microphone")
     with ExitStack() as stack:
         files: dict[str, Any] = {}
-        seals: list[Unsealing] = []
+        live = False
+        seals: list[_Copied] = []
         for one in sources:
-            name, file = _open(one, stack, seals, keys, whole=whole)
+            name, file, from_pipe = _open(one, stack, seals, keys, whole=whole)
             stack.enter_context(file)
             check_rate(file.samplerate, name)
             if name in files:
@@ -213,6 +301,7 @@ def _opened(
                     "microphone; give a multi-channel file alone"
                 )
             files[name] = file
+            live = live or from_pipe
         rate = _agreed({name: file.samplerate for name, file in files.items()}, "Hz")
         _agreed({name: file.frames for name, file in files.items()}, "samples")
         name = next(iter(files)) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
@@ -220,23 +309,25 @@ def _opened(
         channels = pick_channels(n_channels, array, name) if array else range(n_channels)
         to_rate = sample_rate if sample_rate is not None else array.sample_rate if array else rate
         check_rate(to_rate, f"reading {name}")
-        yield _Sound(files, seals, name, channels, rate, to_rate)
+        yield _Sound(files, seals, name, channels, rate, to_rate, live)
 
 
 def _open(
-    source: Any, stack: ExitStack, seals: list[Unsealing], keys: Keys, *, whole: bool
-) -> tuple[str, Any]:
+    source: Any, stack: ExitStack, seals: list[_Copied], keys: Keys, *, whole: bool
+) -> tuple[str, Any, bool]:
+    """The name of a source, libsndfile's file of it, and whether it comes live, through a pipe."""
     import soundfile
 
     if isinstance(source, str) and source == "-":
         name = "standard input"
-        target = _readable(getattr(sys.stdin, "buffer", None), name, whole)
+        target = _readable(getattr(sys.stdin, "buffer", None), name, stack, seals, whole=whole)
     elif isinstance(source, str | os.PathLike):
         name, target = str(source), Path(source)
     else:
         name = source.name if isinstance(getattr(source, "name", None), str) else "the file object"
-        target = _readable(source, name, whole)
+        target = _readable(source, name, stack, seals, whole=whole)
     head = _head(target, name)
+    live = head is None
     if head is not None and is_sealed(head):
         target, head = _unsealed(target, name, stack, seals, keys, whole=whole)
     try:
@@ -259,10 +350,10 @@ def _open(
     if cut and int(cut[2]) < int(cut[1]) < UNKNOWN_LENGTH:
         file.close()
         raise _cut_short(name, f"{cut[2]} of {cut[1]} bytes")
-    return name, file
+    return name, file, live
 
 
-def _readable(source: Any, name: str, whole: bool) -> Any:
+def _readable(source: Any, name: str, stack: ExitStack, seals: list[_Copied], *, whole: bool) -> Any:
     """What libsndfile can read: a file that seeks, the descriptor of a pipe, or else all bytes in memory."""
     if isinstance(source, io.TextIOBase) or not hasattr(source, "read"):
         raise AudioError(
@@ -275,7 +366,13 @@ def _readable(source: Any, name: str, whole: bool) -> Any:
         raw = getattr(source, "raw", source)
         if not whole and isinstance(raw, io.FileIO) and stat.S_ISFIFO(os.fstat(raw.fileno()).st_mode):
             return raw.fileno()
-        return _Tame(io.BytesIO(source.read()))
+        start = b"" if whole else source.read(4)
+        if start == b"RIFF":
+            pump = Pump(source, start, name)
+            stack.callback(pump.close)
+            seals.append(pump)
+            return pump.fileno()
+        return _Tame(io.BytesIO(start + source.read()))
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise AudioError(f"{name} cannot be read: {error}; is it closed?") from error
 
@@ -284,7 +381,7 @@ def _unsealed(
     target: Any,
     name: str,
     stack: ExitStack,
-    seals: list[Unsealing],
+    seals: list[_Copied],
     keys: Keys,
     *,
     whole: bool,
@@ -299,10 +396,50 @@ def _unsealed(
         start = open_start(file, keys, 64, name)
         file.seek(0)
         if start.startswith(b"RIFF"):
-            seals.append(stack.enter_context(Unsealing(file, keys, name)))
-            return seals[-1].fileno(), start
+            seal = stack.enter_context(Unsealing(file, keys, name))
+            seals.append(seal)
+            return seal.fileno(), start
     plain = open_bytes(file.read(), keys, name)
     return _Tame(io.BytesIO(plain)), plain[:64]
+
+
+class _Copied(Protocol):
+    """What comes through a pipe of our own; `finish` raises what was wrong with it."""
+
+    def finish(self) -> None: ...
+
+
+class Pump:
+    """A file object that cannot seek as the descriptor of a pipe: a thread copies its bytes as they come."""
+
+    def __init__(self, file: Any, start: bytes, name: str) -> None:
+        self._pipe, writing = os.pipe()
+        self._name = name
+        self._error: BaseException | None = None
+        threading.Thread(target=self._copy, args=(file, start, writing), daemon=True).start()
+
+    def _copy(self, file: Any, data: bytes, writing: int) -> None:
+        read = getattr(file, "read1", file.read)  # what is there, rather than all that was asked for
+        with suppress(OSError), os.fdopen(writing, "wb", buffering=0) as sink:  # OSError: it was closed
+            while data:
+                sink.write(data)
+                try:
+                    data = read(PIECE)
+                except Exception as error:  # raised again where it is read
+                    self._error, data = error, b""
+
+    def fileno(self) -> int:
+        """The reading end of the pipe."""
+        return self._pipe
+
+    def finish(self) -> None:
+        """Raise what ended the sound before its time."""
+        if self._error is not None:
+            raise AudioError(f"{self._name} cannot be read: {self._error}") from self._error
+
+    def close(self) -> None:
+        """Stop copying."""
+        os.close(self._pipe)
 
 
 class _Tame:
