@@ -10,7 +10,7 @@ import pytest
 from tests.helpers.commands import Tyto
 from tytoalba.cli import app as cli
 from tytoalba.cli import console
-from tytoalba.cli.console import err, make_table, note, out, print_error, progress_bar, say, talk
+from tytoalba.cli.console import err, make_table, note, out, parse_band, print_error, progress_bar, say, talk
 from tytoalba.errors import MissingExtraError, TytoError
 
 
@@ -113,6 +113,24 @@ def test_the_exit_code_says_how_it_ended(
     (line,) = capsys.readouterr().err.splitlines()
     assert says in line
     assert "Traceback" not in line
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("low", "a band is LOW-HIGH in Hz, such as 100-8000, or 'full'; got 'low'"),
+        ("8000-100", "no band '8000-100': LOW must be at least 50 Hz below HIGH"),
+        ("30000-40000", "below 24000 Hz, the highest frequency at 48000 Hz"),
+        ("nan-100", "no band 'nan-100'"),
+        ("100-101", "at least 50 Hz below HIGH"),
+    ],
+)
+def test_bands(text: str, why: str) -> None:
+    assert parse_band("100-8000", 48000) == (100.0, 8000.0)
+    assert parse_band("full", 48000) == (0.0, float("inf"))
+    with pytest.raises(TytoError) as refused:
+        parse_band(text, 48000)
+    assert why in str(refused.value)
 
 
 def test_help_has_groups_exit_codes_and_no_bool(tyto: Tyto) -> None:

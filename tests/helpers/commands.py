@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+
+PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
@@ -26,3 +31,15 @@ class Ran:
 
 
 Tyto = Callable[..., Ran]
+
+
+def process(*arguments: str | Path, stdin: bytes = b"") -> Ran:
+    """Run the command as a process of its own."""
+    command = [sys.executable, "-m", "tytoalba", *map(str, arguments)]
+    done = subprocess.run(command, input=stdin, capture_output=True, timeout=120, check=False)
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def words(text: str) -> str:
+    """Text without boxes and line breaks."""
+    return " ".join("".join(" " if c in "│╭╮╰╯─" else c for c in text).split())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
-import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -104,11 +104,15 @@ def write_json(value: Any, path: Path) -> None:
     files.write_json(value, path)
 
 
-def print_csv(header: Sequence[str], rows: Iterator[Sequence[Any]]) -> None:
-    """A table for machines on standard output."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+def csv_line(values: Sequence[Any]) -> str:
+    """Values separated by commas, quoted where they need it.
+
+    >>> csv_line(["a, b", 1.5, ""])
+    '"a, b",1.5,'
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(values)
+    return line.getvalue()
 
 
 def make_table(*heads: str | Column, title: str = "", caption: str = "") -> Table:

@@ -1,189 +1,345 @@
-"""`tyto locate`: directions out of a recording."""
+"""`tyto locate`: directions out of recordings, each line printed as soon as it is known."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from itertools import pairwise
+import json as json_text
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
-from rich.table import Table
 
-from tytoalba.cli.console import chosen_array, err, note, out, parse_band, print_csv, print_json
-from tytoalba.cli.options import ArrayOption, IdentityFile
+from tytoalba.cli.console import chosen_array, csv_line, note, parse_band, plural, say
+from tytoalba.cli.options import ArrayOption, Band, IdentityFile, Plot
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
+    from tytoalba.localizer.localizer import Localizer
     from tytoalba.localizer.stream import Located
     from tytoalba.signal.array import MicArray
+    from tytoalba.storage.age import Keys
 
 DCASE_HOP = 0.1
 """Seconds between two lines of the DCASE format."""
+SOUND = (".wav", ".flac", ".ogg", ".mp3", ".aiff", ".aif", ".w64", ".caf", ".au")
+"""How recordings in a folder end; sealed ones have .age after it."""
+CSV_HEAD = ("time", "azimuth", "score", "probability")
+SUFFIXES = {".json": "json", ".jsonl": "json", ".csv": "csv"}
+"""Formats of files that are written, by their ending."""
+
+Lines = Callable[[Iterable["Located"], str], Iterator[str]]
+"""Located frames, and the name of the recording where there are several, to lines of text."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What is located at a time: a name, and a file, one mono file per microphone, or "-".
+
+    of_several: then its name is part of the results.
+    """
+
+    name: str
+    source: str | list[str]
+    of_several: bool = False
 
 
 def locate(
     files: Annotated[
-        list[str],
-        typer.Argument(help="A recording, or one mono file a microphone in order; - reads a wav from stdin."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="FILES",
+            help="A recording; one mono file per microphone, in order; a folder of recordings; or - for a "
+            "wav on standard input.",
+        ),
+    ] = None,
     model: Annotated[
         Path | None, typer.Option("--model", "-M", help="A localizer of your own (`tyto new`), or a model.")
     ] = None,
     array: ArrayOption = None,
     method: Annotated[
         str | None,
-        typer.Option("--method", "-m", help="Without a model: srp, music, or prior (from simulations)."),
+        typer.Option(
+            "--method", "-m", help="srp (default), music, or prior, which was trained on simulations."
+        ),
     ] = None,
-    sources: Annotated[str, typer.Option(help="How many sources to report, or auto.")] = "1",
+    sources: Annotated[
+        str | None, typer.Option(help="How many sources to report per frame, or auto; default: 1.")
+    ] = None,
     context: Annotated[
-        int, typer.Option(help="With a model: frames on each side to hear together; 4 for what stands still.")
+        int, typer.Option(help="Frames on each side to average with; 4 for what stands still.")
     ] = 0,
     at_least: Annotated[
-        float, typer.Option(help="With a model: leave out what is right with a smaller chance; 0 to 1.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            help="With a model or a prior: leave out directions of smaller probability, 0 to 1; default: 0."
+        ),
+    ] = None,
     taught_only: Annotated[
         bool,
         typer.Option("--taught-only", help="With a state: leave out directions where nothing was taught."),
     ] = False,
-    band: Annotated[
-        str | None, typer.Option(help="Without a model: frequencies to listen to, LOW-HIGH in Hz, or full.")
-    ] = None,
+    band: Band = None,
     silence: Annotated[
         float, typer.Option(help="Frames below this level (dB of full scale) are silent.")
     ] = -60.0,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a frame, one a line.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="A comma-separated table.")] = False,
-    dcase: Annotated[
-        bool, typer.Option("--dcase", help="Lines as the DCASE challenge has them: every 100 ms.")
+    each: Annotated[
+        bool, typer.Option("--each", help="Each file is a recording of its own, not a microphone.")
     ] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Locate the recording that comes with tyto: two talkers, 7 s.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per frame.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+    dcase: Annotated[
+        bool, typer.Option("--dcase", help="Print lines as in the DCASE challenge, every 100 ms.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write to; .json and .csv choose the format."),
+    ] = None,
     identity: IdentityFile = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw azimuth over time into this picture.")] = None,
+    plot: Plot = None,
 ) -> None:
     """Tell where the sound of a recording comes from, frame by frame (170 ms, every 85 ms).
 
-    Azimuth is in degrees: 0 is the array's front, 90 its left. Any format that libsndfile reads, sealed or
-    plain. Probability is the chance to be within 5 degrees: a prior and a model know it.
+    Azimuth is in degrees: 0 is the array's front, 90 its left. Score is the height of the method's map there;
+    probability the chance to be within 5 degrees, which a prior and a model know. Any format that libsndfile
+    reads, sealed or plain. Lines come while the recording is read.
 
     Examples:
 
-      tyto locate talk.wav --array pepper --plot talk.png
+      tyto locate --demo
 
-      tyto locate talk.wav --model kitchen.tyto --sources auto
+      tyto locate talk.wav --array respeaker-usb-4 --method prior --plot talk.png
 
-      tyto locate talk.wav --model kitchen.tyto --taught-only --at-least 0.5
+      tyto locate recordings/ --array respeaker-usb-4 -o found.csv
+
+      tyto locate talk.wav --model kitchen.tyto --sources auto --at-least 0.5
 
       tyto locate mic0.wav mic1.wav mic2.wav mic3.wav --array respeaker-4mic-hat --json
     """
-    if json + csv + dcase > 1:
-        raise TytoError("give one of --json, --csv and --dcase")
-    source = files[0] if len(files) == 1 else files
-    found = []
     from tytoalba.cli.keys import keys_at_hand
 
-    keys = keys_at_hand(identity)
-    if model is not None:
-        if method or array or band:
-            raise TytoError("a model has its own array and bands: leave out --array, --method and --band")
-        mics, stream = _by_model(
-            source,
-            model,
-            sources,
-            context=context,
-            silence_db=silence,
-            at_least=at_least,
-            taught_only=taught_only,
-            keys=keys,
-        )
-    else:
-        mics, stream = _by_method(
-            source,
-            array,
-            method or "srp",
-            sources,
-            band,
-            context=context,
-            silence_db=silence,
-            at_least=at_least,
-            taught_only=taught_only,
-            keys=keys,
-        )
-    for frame in stream:
-        found.append(frame)
-        if json:
-            print_json({**asdict(frame), "time": round(frame.time, 4)})
-    if dcase:
-        for line in _dcase(found):
-            print(line)
-    if csv:
-        rows = ((f"{f.time:.4f}", *row) for f in found for row in _columns(f))
-        print_csv(("time", "azimuth", "score", "probability"), rows)
-    if not (json or csv or dcase):
-        table = Table("time (s)", "azimuth (degrees)", "score", "probability")
-        nothing = "none" if at_least or taught_only or sources == "auto" else "silent"
-        for frame in found:
-            angles = ", ".join(f"{a:.0f}" for a in frame.azimuth) or nothing
-            numbers = (", ".join(f"{c:.2f}" for c in each or ()) for each in (frame.score, frame.probability))
-            table.add_row(f"{frame.time:.2f}", angles, *numbers)
-        out.print(table)
+    form = _format(json=json, csv=csv, dcase=dcase, output=output)
+    if demo:
+        files, array, method, sources, at_least = _demo(files, model, array, method, sources, at_least)
+    recordings = _recordings(files or [], each)
+    if plot is not None:
+        from tytoalba.bench.plots import check_picture
+
+        check_picture(plot)
+    if recordings[0].of_several and (plot is not None or dcase):
+        raise TytoError("--plot and --dcase take one recording: they have no place for file names")
+    how: dict[str, Any] = {"context": context, "taught_only": taught_only, "silence_db": silence}
+    how |= {"at_least": at_least or 0.0}
+    how |= {"keys": keys_at_hand(identity)}
+    by, options = _located_by(recordings[0].source, model, array, method, sources or "1", band, how["keys"])
+    kept: list[Located] | None = None if plot is None else []
+    with _target(output) as target:
+        _print_all(recordings, by, {**how, **options}, form, target, kept)
+    if output is not None:
+        say(f"written to {output}")
+    mics: MicArray = by if model is None else by.array
     if mics.mirror_axis is not None:
         note(f"{mics.name} cannot tell {mics.ambiguities[0]}")
-    if plot is not None:
+    if plot is not None and kept is not None:
         from tytoalba.bench.plots import plot_directions, save_figure
 
-        by = model.name if model else method or "srp"
-        save_figure(plot_directions(found, f"{Path(files[0]).name} ({mics.name}, {by})"), plot)
-        err.print(f"drawn: {plot}", soft_wrap=True)
+        title = f"{recordings[0].name} ({mics.name}, {model.name if model else method or 'srp'})"
+        save_figure(plot_directions(kept, title), plot)
+        say(f"drawn: {plot}")
 
 
-def _by_method(
-    source: str | list[str], array: str | None, method: str, sources: str, band: str | None, **how: Any
-) -> tuple[MicArray, Iterator[Located]]:
-    from tytoalba.localizer.locate import METHODS
+def _print_all(
+    recordings: list[Recording],
+    by: MicArray | Localizer,
+    how: dict[str, Any],
+    form: str,
+    target: TextIO,
+    kept: list[Located] | None,
+) -> None:
+    """Locate each recording and print its frames as they come; kept: gets them, to draw them."""
     from tytoalba.localizer.locate import locate as located
 
-    if method not in METHODS:
-        raise TytoError(f"no method called {method!r}; known: {', '.join(METHODS)}")
-    mics = chosen_array(array, source)
-    limits = None if band is None else parse_band(band, mics.sample_rate)
-    n_sources = _sources(sources, mics.n_mics)
-    return mics, located(source, mics, method, n_sources=n_sources, band=limits, **how)
+    several = recordings[0].of_several
+    if form == "csv":
+        print(csv_line([*["file"] * several, *CSV_HEAD]), file=target, flush=True)
+    for recording in recordings:
+        n_frames = n_found = 0
+
+        def counted(found: Iterable[Located]) -> Iterator[Located]:
+            nonlocal n_frames, n_found
+            for frame in found:
+                n_frames, n_found = n_frames + 1, n_found + bool(frame.azimuth)
+                if kept is not None:
+                    kept.append(frame)
+                yield frame
+
+        frames = counted(located(recording.source, by, **how))
+        for line in FORMATS[form](frames, recording.name if several else ""):
+            print(line, file=target, flush=True)
+        say(f"{recording.name}: {plural(n_frames, 'frame')}, {n_found} with a direction")
 
 
-def _by_model(
-    source: str | list[str], model: Path, sources: str, **how: Any
-) -> tuple[MicArray, Iterator[Located]]:
-    from tytoalba.localizer.locate import locate as located
+@contextmanager
+def _target(output: Path | None) -> Iterator[TextIO]:
+    """Standard output, or a file that is written whole or not at all."""
+    if output is None:
+        yield sys.stdout
+        return
+    from tytoalba.storage.files import written_whole
+
+    with written_whole(output) as temporary, temporary.open("w", encoding="utf-8") as file:
+        yield file
+
+
+def _format(*, json: bool, csv: bool, dcase: bool, output: Path | None) -> str:
+    chosen = [name for name, given in (("json", json), ("csv", csv), ("dcase", dcase)) if given]
+    if len(chosen) > 1:
+        raise TytoError("give one of --json, --csv and --dcase")
+    if output is not None and (output.is_dir() or not output.parent.is_dir()):
+        raise TytoError(f"cannot write {output}: give a file in a folder that is there")
+    by_suffix = SUFFIXES.get(output.suffix.lower(), "table") if output is not None else "table"
+    return chosen[0] if chosen else by_suffix
+
+
+def _demo(
+    files: list[str] | None,
+    model: Path | None,
+    array: str | None,
+    method: str | None,
+    sources: str | None,
+    at_least: float | None,
+) -> tuple[list[str], str | None, str | None, str | None, float | None]:
+    """What `--demo` locates and how, after saying what is to be seen."""
+    from tytoalba.data.demo import DEMO_ARRAY, demo_recording
+
+    if files or array:
+        raise TytoError("--demo has its own recording and array: leave out files and --array")
+    path, truth = demo_recording()
+    talk = ", ".join(f"{one.azimuth:g} from {one.start:g} to {one.end:g} s" for one in truth)
+    say(f"Two simulated talkers around {DEMO_ARRAY}, at azimuth {talk}.")
+    if model is not None:
+        return [str(path)], None, method, sources, at_least
+    method, sources = method or "prior", sources or "auto"
+    if at_least is None and method == "prior":
+        at_least = 0.5
+    least = f" --at-least {at_least:g}" if at_least else ""
+    say(f"tyto locate {path.name} --array {DEMO_ARRAY} --method {method} --sources {sources}{least}")
+    return [str(path)], DEMO_ARRAY, method, sources, at_least
+
+
+def _recordings(files: list[str], each: bool) -> list[Recording]:
+    """One file, one mono file per microphone, or several recordings: those of a folder, or with --each."""
+    if not files:
+        raise TytoError("no recording; give one, or - for standard input, or try --demo")
+    if len(files) > 1 and not each and not any(Path(file).is_dir() for file in files):
+        return [Recording(files[0], files)]
+    found: list[str] = []
+    for file in files:
+        if not Path(file).is_dir():
+            found.append(file)
+            continue
+        inside = sorted(
+            p for p in Path(file).rglob("*") if p.name.lower().removesuffix(".age").endswith(SOUND)
+        )
+        if not inside:
+            raise TytoError(f"no recordings in {file}; sound files end in {', '.join(SOUND)}")
+        found += map(str, inside)
+    several = each or len(files) > 1 or found != files
+    return [Recording(file, file, several) for file in found]
+
+
+def _located_by(
+    source: str | list[str],
+    model: Path | None,
+    array: str | None,
+    method: str | None,
+    sources: str,
+    band: str | None,
+    keys: Keys,
+) -> tuple[Any, dict[str, Any]]:
+    """The array or the localizer that `locate` takes, and the options that depend on it."""
+    if model is None:
+        mics = chosen_array(array, source)
+        limits = None if band is None else parse_band(band, mics.sample_rate)
+        return mics, {"method": method, "n_sources": _sources(sources, mics.n_mics - 1), "band": limits}
     from tytoalba.localizer.store import read
 
-    if sources not in ("1", "2", "auto"):
-        raise TytoError(f"--sources takes 1, 2 or auto with a model, got {sources!r}")
-    owl = read(model, how["keys"])
-    n_sources = _sources(sources, 3)
-    return owl.array, located(source, owl, n_sources=n_sources, **how)
+    if method or array or band:
+        raise TytoError("a model has its own array and bands: leave out --array, --method and --band")
+    return read(model, keys), {"n_sources": _sources(sources, 2)}
 
 
-def _columns(found: Located) -> Iterator[tuple[Any, ...]]:
-    chances = found.probability or ("",) * found.n_sources
-    return zip(found.azimuth, found.score, chances, strict=True)
-
-
-def _dcase(found: Sequence[Located]) -> Iterator[str]:
-    """Frame of 100 ms, class 0, number of the source, azimuth -180..179 to the left, elevation 0."""
-    if not found:
-        return
-    edges = [(before.time + after.time) / 2 for before, after in pairwise(found)]
-    for number in range(int(found[-1].time / DCASE_HOP) + 1):
-        nearest = found[bisect_left(edges, (number + 0.5) * DCASE_HOP)]
-        for source, azimuth in enumerate(nearest.azimuth):
-            yield f"{number},0,{source},{(round(azimuth) + 180) % 360 - 180},0"
-
-
-def _sources(text: str, n_mics: int) -> int | Literal["auto"]:
+def _sources(text: str, most: int) -> int | Literal["auto"]:
     if text == "auto":
         return "auto"
-    if not text.isdigit() or not 1 <= int(text) < n_mics:
-        raise TytoError(f"--sources takes auto or a number from 1 to {n_mics - 1}, got {text!r}")
+    if not text.isdigit() or not 1 <= int(text) <= most:
+        raise TytoError(f"--sources takes auto or a number from 1 to {most}, got {text!r}")
     return int(text)
+
+
+def json_lines(found: Iterable[Located], name: str) -> Iterator[str]:
+    """One JSON object per frame; with a file where there are several."""
+    for frame in found:
+        row = {**asdict(frame), "time": round(frame.time, 4)}
+        yield json_text.dumps({"file": name, **row} if name else row, allow_nan=False)
+
+
+def csv_lines(found: Iterable[Located], name: str) -> Iterator[str]:
+    """One line per direction; silent frames have none."""
+    for frame in found:
+        chances = frame.probability or ("",) * frame.n_sources
+        for row in zip(frame.azimuth, frame.score, chances, strict=True):
+            yield csv_line([*((name,) if name else ()), f"{frame.time:.4f}", *row])
+
+
+def dcase_lines(found: Iterable[Located], name: str) -> Iterator[str]:  # noqa: ARG001
+    """Frame of 100 ms, class 0, number of the source, azimuth -180..179 to the left, elevation 0.
+
+    Each has the directions of the located frame whose middle is nearest to its own.
+    """
+    number, before = 0, None
+    for frame in found:
+        while before is not None and (number + 0.5) * DCASE_HOP <= (before.time + frame.time) / 2:
+            yield from _dcase_frame(number, before)
+            number += 1
+        before = frame
+    while before is not None and number <= int(before.time / DCASE_HOP):
+        yield from _dcase_frame(number, before)
+        number += 1
+
+
+def _dcase_frame(number: int, found: Located) -> Iterator[str]:
+    for source, azimuth in enumerate(found.azimuth):
+        yield f"{number},0,{source},{(round(azimuth) + 180) % 360 - 180},0"
+
+
+def table_lines(found: Iterable[Located], name: str) -> Iterator[str]:
+    """A table for people that can be printed line by line."""
+    if name:
+        yield name
+    for number, frame in enumerate(found):
+        if not number:
+            known = frame.probability is not None
+            yield _table_line("time (s)", "azimuth (degrees)", "score", "probability" if known else "")
+        angles = ", ".join(f"{a:.0f}" for a in frame.azimuth) or "-"
+        heights, chances = (
+            ", ".join(f"{value:.2f}" for value in each or ()) for each in (frame.score, frame.probability)
+        )
+        yield _table_line(f"{frame.time:.2f}", angles, heights, chances)
+
+
+def _table_line(time: str, azimuth: str, score: str, probability: str) -> str:
+    return f"{time:>8}  {azimuth:<17}  {score:<16}  {probability}".rstrip()
+
+
+FORMATS: dict[str, Lines] = {
+    "json": json_lines,
+    "csv": csv_lines,
+    "dcase": dcase_lines,
+    "table": table_lines,
+}
