@@ -18,7 +18,7 @@ from tytoalba.data.datasets import open_dataset
 from tytoalba.data.features import FeatureSet, describe, extract, read_description
 from tytoalba.data.folder import open_folder
 from tytoalba.data.recording import Recording
-from tytoalba.data.simulation import recordings as simulated
+from tytoalba.data.simulation import talkers
 from tytoalba.data.simulation.export import write_simulation
 from tytoalba.data.simulation.features import simulate_features
 from tytoalba.data.simulation.presets import TWIN
@@ -111,7 +111,7 @@ def test_through_sslr_files_and_directly_is_the_same(tmp_path: Path, train: Feat
 
 
 def test_rooms_are_spread_over_the_folders_of_sslr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulated, "room_response", lambda *_, **__: np.ones((4, 1), np.float32))
+    monkeypatch.setattr(talkers, "room_response", lambda *_, **__: np.ones((4, 1), np.float32))
     parts = tuple(
         replace(part, n_recordings=len(part.rooms)) for part in TWIN.parts if part.name in ("train", "test")
     )
@@ -257,7 +257,7 @@ def test_sets_that_do_not_fit_together_are_refused(train: FeatureSet) -> None:
         replace(train, names=train.names[:-1])
     with pytest.raises(DataError, match="recording that is not listed"):
         replace(train, recording=train.recording - 1)
-    with pytest.raises(DataError, match=r"\(5, 51\) values a frame, but the recipe gives 306"):
+    with pytest.raises(DataError, match=r"\(5, 51\) values per frame, the recipe gives 306"):
         replace(train, X=train.X[:, 1:])
 
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tytoalba.data import sslr as sslr
-from tytoalba.data import unpickle as safe_pickle
+from tytoalba.data import unpickle
 from tytoalba.data.recording import FRAME_LENGTH, HOP
 from tytoalba.data.sslr import check_layout, open_sslr, write_recording
-from tytoalba.errors import DataError, TytoWarning
+from tytoalba.errors import AudioError, DataError, TytoWarning
 from tytoalba.signal.array import load_array
 
 RATE = 48000
@@ -87,9 +87,9 @@ def test_files_hold_what_the_data_set_holds(tmp_path: Path) -> None:
     assert (info.channels, info.samplerate, info.subtype, info.frames) == (4, RATE, "PCM_16", N_SAMPLES)
     gt_frame = (folder / "gt_frame" / f"{name}{GTF}").read_bytes()
     assert gt_frame[:2] == b"\x80\x02"
-    assert safe_pickle.load(gt_frame) == FRAMES
+    assert unpickle.load(gt_frame) == FRAMES
     played = [((1.0, 1.0, 0.3), "f01.wav", 0.1, 0.2, 0.5, "f01")]
-    gt_file = safe_pickle.load(folder / "gt_file" / f"{name}.gt.pkl")
+    gt_file = unpickle.load(folder / "gt_file" / f"{name}.gt.pkl")
     assert gt_file == (name, 0.0, N_SAMPLES / RATE, played)
 
 
@@ -98,7 +98,7 @@ def test_numpy_numbers_are_written_as_plain_ones(tmp_path: Path) -> None:
     write_recording(tmp_path, "human", "s1_1", noise(), RATE, frames)
     content = (tmp_path / "human/gt_frame" / f"s1_1{GTF}").read_bytes()
     assert b"numpy" not in content
-    assert safe_pickle.load(content) == [(2, [((1.0, 0.0, 0.0), 1, 3)])]
+    assert unpickle.load(content) == [(2, [((1.0, 0.0, 0.0), 1, 3)])]
 
 
 def test_labels_written_by_python_2(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_sound_is_read_late_and_survives_pickling(tmp_path: Path) -> None:
     (recording,) = open_sslr(tmp_path)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(recording.load))(), noise())
     next(tmp_path.rglob("*.wav")).unlink()
-    with pytest.raises(DataError, match=r"_0\.wav: cannot be read as sound"):
+    with pytest.raises(AudioError, match=r"_0\.wav: no such file"):
         recording.load()
 
 
@@ -247,19 +247,16 @@ def test_sound_that_is_damaged(tmp_path: Path) -> None:
     path = next(tmp_path.rglob("*.wav"))
     content = path.read_bytes()
     path.write_bytes(content[:50_000])
-    with pytest.raises(DataError, match=r"_0\.wav: cut short: 163884 bytes announced, 50000 there"):
+    with pytest.raises(AudioError, match=r"_0\.wav is cut short, it holds 49956 of 163840 bytes"):
         recording.load()
-    for damaged in (b"", content[:20], b"hello" * 100):
+    for damaged, why in ((b"", "is empty"), (content[:20], "is damaged"), (b"hello" * 100, "is text")):
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"_0\.wav: cannot be read as sound"):
+        with pytest.raises(AudioError, match=rf"_0\.wav {why}"):
             recording.load()
     path.write_bytes(content[:4] + b"\xff" * 4 + content[8:])  # a header that was never completed
     np.testing.assert_array_equal(recording.load(), noise())
-    soundfile.write(path, np.zeros((N_SAMPLES, 4)), RATE, format="FLAC")
-    with pytest.raises(DataError, match="is FLAC, expected WAV"):
-        recording.load()
     soundfile.write(path, np.full((N_SAMPLES, 4), np.nan), RATE, subtype="FLOAT")
-    with pytest.raises(DataError, match="not finite"):
+    with pytest.raises(AudioError, match="are NaN or infinite"):
         recording.load()
     soundfile.write(path, np.zeros((N_SAMPLES - 1, 4)), RATE)
     with pytest.raises(DataError, match="frame 3 is labelled"):

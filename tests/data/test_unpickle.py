@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tytoalba.data import unpickle as safe_pickle
+from tytoalba.data import unpickle
 from tytoalba.errors import DataError
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
@@ -30,7 +30,7 @@ plain = st.recursive(
 @settings(max_examples=50, deadline=None)
 @given(value=plain, protocol=st.sampled_from(PROTOCOLS))
 def test_plain_values_come_back(value: object, protocol: int) -> None:
-    got = safe_pickle.load(pickle.dumps(value, protocol))
+    got = unpickle.load(pickle.dumps(value, protocol))
     assert repr(got) == repr(value)  # repr tells True from 1, a tuple from a list, and knows NaN
 
 
@@ -49,7 +49,7 @@ def test_numeric_arrays_come_back(array: np.ndarray[Any, Any], protocol: int, fo
     array = np.asfortranarray(array) if fortran else array
     with np.errstate(all="ignore"):  # of large numbers the sum may be infinite
         total = array.sum()
-    loaded: Any = safe_pickle.load(pickle.dumps((array, array, total), protocol))
+    loaded: Any = unpickle.load(pickle.dumps((array, array, total), protocol))
     got, again, scalar = loaded
     assert got is again
     assert got.dtype == array.dtype.newbyteorder("=")
@@ -79,7 +79,7 @@ def py2_array(shape: tuple[int, ...], code: bytes, data: bytes) -> bytes:
 def test_python_2_protocol_2() -> None:
     xyz = struct.pack("<3d", 1.0, -2.0, 0.5)
     source = py2_array((3,), b"f8", xyz) + b"K\x01" + py2_string(b"f\xe901") + b"\x87q\x10"
-    got: Any = safe_pickle.load(b"\x80\x02]q\x00(K\x00]\x86K\x01]" + source + b"a\x86e.")
+    got: Any = unpickle.load(b"\x80\x02]q\x00(K\x00]\x86K\x01]" + source + b"a\x86e.")
     assert got[0] == (0, [])
     frame_id, [(position, kind, speaker)] = got[1]
     assert (frame_id, kind, speaker) == (1, 1, "fé01")
@@ -88,14 +88,14 @@ def test_python_2_protocol_2() -> None:
 
 def test_python_2_protocol_1() -> None:
     source = b"((G" + struct.pack(">d", 1.5) + b"K\x02J\xfe\xff\xff\xfftq\x01K\x01U\x03f01tq\x02"
-    assert safe_pickle.load(b"]q\x00(I7\n]q\x03" + source + b"atq\x04a.") == [(7, [((1.5, 2, -2), 1, "f01")])]
+    assert unpickle.load(b"]q\x00(I7\n]q\x03" + source + b"atq\x04a.") == [(7, [((1.5, 2, -2), 1, "f01")])]
 
 
 def test_python_2_protocol_0() -> None:
     text = b"(lp0\n(I0\n(lp1\ntp2\na(I1\n(lp3\n((F1.5\nI-2\nL7L\ntp4\nI01\n"
     text += b"S'it\\'s \\xe9\\n'\np5\ntp6\nag6\natp7\na."
     source = ((1.5, -2, 7), True, "it's é\n")
-    assert safe_pickle.load(text) == [(0, []), (1, [source, source])]
+    assert unpickle.load(text) == [(0, []), (1, [source, source])]
 
 
 def test_python_2_numpy_protocol_0() -> None:
@@ -104,28 +104,28 @@ def test_python_2_numpy_protocol_0() -> None:
         b"(I1\n(I2\ntp6\ncnumpy\ndtype\np7\n(S'i2'\np8\nI0\nI1\ntp9\nRp10\n(I3\nS'<'\np11\nNNNI-1\nI-1\nI0\n"
         b"tp12\nbI00\nS'\\x01\\x00\\xff\\xff'\np13\ntp14\nb."
     )
-    assert safe_pickle.load(text).tolist() == [1, -1]  # type: ignore[attr-defined]
+    assert unpickle.load(text).tolist() == [1, -1]  # type: ignore[attr-defined]
 
 
 def test_reads_a_file_and_names_it(tmp_path: Path) -> None:
     path = tmp_path / "labels.pkl"
     path.write_bytes(pickle.dumps([1, 2], 2))
-    assert safe_pickle.load(path) == safe_pickle.load(str(path)) == [1, 2]
+    assert unpickle.load(path) == unpickle.load(str(path)) == [1, 2]
     path.write_bytes(b"cposix\nsystem\n.")
     with pytest.raises(DataError, match=r"labels\.pkl: wants to use 'posix\.system'"):
-        safe_pickle.load(path)
+        unpickle.load(path)
     with pytest.raises(DataError, match=r"nothing\.pkl: no such file"):
-        safe_pickle.load(tmp_path / "nothing.pkl")
+        unpickle.load(tmp_path / "nothing.pkl")
     with pytest.raises(DataError, match="no such file"):
-        safe_pickle.load(tmp_path)
+        unpickle.load(tmp_path)
 
 
 def test_a_large_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "large.pkl"
     with path.open("wb") as file:
-        file.truncate(safe_pickle.MAX_BYTES + 1)
+        file.truncate(unpickle.MAX_BYTES + 1)
     with pytest.raises(DataError, match=r"large\.pkl: larger than 64 MiB"):
-        safe_pickle.load(path)
+        unpickle.load(path)
 
 
 class Runs:
@@ -157,7 +157,7 @@ def test_programs_are_refused_by_name_and_not_run(tmp_path: Path, protocol: int)
     for name, value in hostile.items():
         for nested in (value, [value], [(0, [((1.0, value, 0.0), 1, "f01")])]):
             with pytest.raises(DataError, match=name):
-                safe_pickle.load(pickle.dumps(nested, protocol))
+                unpickle.load(pickle.dumps(nested, protocol))
     unpickled_by_python = pickle.dumps(touch, protocol)
     assert not marker.exists()
     pickle.loads(unpickled_by_python)
@@ -183,7 +183,7 @@ def test_programs_are_refused_by_name_and_not_run(tmp_path: Path, protocol: int)
 )
 def test_other_arrays_are_refused(array: Any, protocol: int, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(DataError):
-        safe_pickle.load(pickle.dumps([array], protocol))
+        unpickle.load(pickle.dumps([array], protocol))
     assert capsys.readouterr().out == ""
 
 
@@ -269,11 +269,11 @@ ARRAY = py2_array((2, 2), b"i2", b"12345678")
 )
 def test_damage_and_tricks_are_refused(data: tuple[str, bytes]) -> None:
     with pytest.raises(DataError):
-        safe_pickle.load(data[1])
+        unpickle.load(data[1])
 
 
 def test_the_tricks_are_made_from_an_array_that_is_fine() -> None:
-    assert safe_pickle.load(ARRAY + b".").shape == (2, 2)  # type: ignore[attr-defined]
+    assert unpickle.load(ARRAY + b".").shape == (2, 2)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -293,42 +293,42 @@ def test_the_tricks_are_made_from_an_array_that_is_fine() -> None:
 )
 def test_nesting_is_limited(data: bytes) -> None:
     with pytest.raises(DataError, match=r"nested|damaged"):
-        safe_pickle.load(data)
+        unpickle.load(data)
 
 
 def test_sharing_does_not_multiply_the_work() -> None:
     data = b"\x80\x02]" + b"q\x00h\x00\x86" * 40 + b"."  # a tree of 2^40 leaves, and only 40 tuples
-    assert isinstance(safe_pickle.load(data), tuple)
+    assert isinstance(unpickle.load(data), tuple)
 
 
 def test_memo_indices_reserve_no_memory() -> None:
-    assert safe_pickle.load(b"\x80\x02Nr\xff\xff\xff\xff.") is None
+    assert unpickle.load(b"\x80\x02Nr\xff\xff\xff\xff.") is None
     with pytest.raises(DataError, match="memo"):
-        safe_pickle.load(b"Np99999999999999999999\n.")
+        unpickle.load(b"Np99999999999999999999\n.")
 
 
 def test_one_string_does_not_become_many_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(safe_pickle, "MAX_BYTES", 10_000)
+    monkeypatch.setattr(unpickle, "MAX_BYTES", 10_000)
     text = b"T" + struct.pack("<i", 5000) + bytes(5000) + b"q\x20"
     array = (
         py2_array((8,), b"i2", b"12345678")
         .replace(b"(K\x08t", b"(M\xc4\x09t")
         .replace(b"U\x0812345678", b"h\x20")
     )
-    assert len(safe_pickle.load(b"(" + text + array * 2 + b"l.")) == 3  # type: ignore[arg-type]
+    assert len(unpickle.load(b"(" + text + array * 2 + b"l.")) == 3  # type: ignore[arg-type]
     with pytest.raises(DataError, match="together"):
-        safe_pickle.load(b"(" + text + array * 5 + b"l.")
+        unpickle.load(b"(" + text + array * 5 + b"l.")
 
 
 def test_the_number_of_instructions_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(safe_pickle, "MAX_STEPS", 100)
+    monkeypatch.setattr(unpickle, "MAX_STEPS", 100)
     with pytest.raises(DataError, match="instructions"):
-        safe_pickle.load(b"\x80\x02(" + b"]" * 200 + b"l.")
+        unpickle.load(b"\x80\x02(" + b"]" * 200 + b"l.")
 
 
 def only_data_errors(data: bytes) -> None:
     with contextlib.suppress(DataError):
-        safe_pickle.load(data)
+        unpickle.load(data)
 
 
 @settings(max_examples=200, deadline=None)
@@ -338,7 +338,7 @@ def test_any_bytes(data: bytes) -> None:
     only_data_errors(data)
 
 
-OPCODES = st.sampled_from(sorted(safe_pickle._STEPS)) | st.binary(min_size=1, max_size=3)
+OPCODES = st.sampled_from(sorted(unpickle._STEPS)) | st.binary(min_size=1, max_size=3)
 
 
 @settings(max_examples=200, deadline=None)
@@ -367,7 +367,7 @@ def test_valid_pickles_with_changed_bytes(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("valid", [VALID[0], VALID[2], VALID[-1]])
 def test_valid_pickles_cut_short(valid: bytes) -> None:
-    safe_pickle.load(valid)
+    unpickle.load(valid)
     for end in range(len(valid) - 1):
         with pytest.raises(DataError):
-            safe_pickle.load(valid[:end])
+            unpickle.load(valid[:end])

@@ -18,7 +18,7 @@ from tytoalba.storage.age import Keys
 
 @dataclass(frozen=True)
 class DataSet:
-    """How a data set is told, opened and cited; `recognise` says whether a folder holds it."""
+    """How a data set is recognised, opened and cited; `recognise` says whether a folder holds it."""
 
     recognise: Callable[[Path], bool]
     open: Callable[[Path, Keys], list[Recording]]

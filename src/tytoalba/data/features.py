@@ -33,7 +33,7 @@ Progress = Callable[[int, int], None]
 class FeatureSet:
     """Frames as features, with directions and where they come from.
 
-    X: (n_frames, n_pairs, n_lags), or (n_frames, n_looks, n_pairs, n_lags) for several looks; float32.
+    X: (n_frames, n_pairs, n_lags), or (n_frames, n_parts, n_pairs, n_lags) for several bands or windows.
     azimuth: degrees, (n_frames, n_sources), NaN where there is no further source.
     recording: number of each frame's recording in `names`; frame: its number there.
     array, gcc: what the features were computed for and how.
@@ -54,7 +54,7 @@ class FeatureSet:
         if n and not (self.recording.min() >= 0 and self.recording.max() < len(self.names)):
             raise DataError("a frame belongs to a recording that is not listed")
         if self.X.size // max(n, 1) != self.gcc.n_features and n:
-            raise DataError(f"{self.X.shape[1:]} values a frame, but the recipe gives {self.gcc.n_features}")
+            raise DataError(f"{self.X.shape[1:]} values per frame, the recipe gives {self.gcc.n_features}")
 
     def __len__(self) -> int:
         return len(self.X)
@@ -129,11 +129,13 @@ def describe(gcc: GccPhat) -> dict[str, Any]:
     }
 
 
-def read_description(told: dict[str, Any], array: MicArray) -> GccPhat:
-    """What `describe` told, for an array."""
-    listed = tuple((low, np.inf if high is None else high) for low, high in told["bands"])
-    bands = listed[0] if told["single_band"] else listed
-    return GccPhat.for_array(array, told["n_samples"], bands, told["max_lag"], told.get("parts", 1))
+def read_description(described: dict[str, Any], array: MicArray) -> GccPhat:
+    """The features that `describe` described, for an array."""
+    listed = tuple((low, np.inf if high is None else high) for low, high in described["bands"])
+    bands = listed[0] if described["single_band"] else listed
+    return GccPhat.for_array(
+        array, described["n_samples"], bands, described["max_lag"], described.get("parts", 1)
+    )
 
 
 def extract(
@@ -179,8 +181,8 @@ def recording_features(
     samples = recording.load()
     X = []
     for noise in noises:
-        heard = noise.added_to(samples, recording.array, recording.name) if noise else samples
-        X.append(np.asarray(gcc(recording.frames(heard)[used]), np.float32))
+        noisy = noise.added_to(samples, recording.array, recording.name) if noise else samples
+        X.append(np.asarray(gcc(recording.frames(noisy)[used]), np.float32))
     return X, recording.azimuth[used], recording.frame_ids[used].astype(np.int32)
 
 
@@ -192,7 +194,7 @@ def gather(
     n_sets: int,
     on_progress: Progress | None,
 ) -> list[FeatureSet]:
-    """Pieces of recordings as `n_sets` feature sets, one a noise."""
+    """Pieces of recordings as `n_sets` feature sets, one per noise."""
     X: list[list[NDArray[np.float32]]] = [[] for _ in range(n_sets)]
     azimuth, frame, recording = [], [], []
     for number, (x, directions, ids) in enumerate(pieces):

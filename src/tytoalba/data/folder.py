@@ -2,7 +2,7 @@
 
     <root>/array.toml
     <root>/<part>/<name>.wav      (or flac, ogg; as many channels as the array file says)
-    <root>/<part>/<name>.csv      frame,azimuth: one row a source and frame, azimuth empty if nobody talks
+    <root>/<part>/<name>.csv      frame,azimuth: one row per source and frame, azimuth empty if nobody talks
 
 Frame t covers samples [hop t, hop t + length), length = array.frame_length (170.7 ms), hop half of it, at
 the array's sample rate. Frames that are not listed are not used. Any file may be sealed (`tyto seal`):

@@ -21,10 +21,8 @@ import os
 import pickle
 import re
 import reprlib
-import struct
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,12 +31,13 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tytoalba.data import unpickle as safe_pickle
+from tytoalba.data import unpickle
 from tytoalba.data.recording import FRAME_LENGTH, HOP, Recording
 from tytoalba.errors import DataError, TytoWarning
 from tytoalba.signal.angles import Float, wrap
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.storage.files import written_whole
+from tytoalba.storage.soundfiles import read_unchanged, sound_length
 
 CITATION = (
     "W. He, P. Motlicek and J.-M. Odobez, "
@@ -59,7 +58,7 @@ MAX_SOURCES = 16
 MAX_FRAME_ID = 2**31
 SPEECH = 1
 
-Sources = Literal["speech", "all"]
+SourceTypes = Literal["speech", "all"]
 Position = Sequence[float]
 FrameSource = tuple[Position, int, str | int | None]
 """(x, y, z) in metres, 1 = speech or 0 = other, speaker."""
@@ -118,7 +117,7 @@ def check_layout(root: str | os.PathLike[str], subsets: Sequence[str] | None = N
 def open_sslr(
     root: str | os.PathLike[str],
     subsets: Sequence[str] | None = None,
-    sources: Sources = "speech",
+    sources: SourceTypes = "speech",
     *,
     array: MicArray | None = None,
     on_progress: Callable[[int, int], object] | None = None,
@@ -133,8 +132,8 @@ def open_sslr(
 
     Recordings come in the order of `SUBSETS`, then by name, with at least two columns of azimuth.
     """
-    if sources not in get_args(Sources):
-        raise DataError(f"sources must be one of {', '.join(get_args(Sources))}, got {sources!r}")
+    if sources not in get_args(SourceTypes):
+        raise DataError(f"sources must be one of {', '.join(get_args(SourceTypes))}, got {sources!r}")
     root = Path(root)
     subsets = _present(root, subsets)
     report = check_layout(root, subsets)
@@ -150,7 +149,7 @@ def open_sslr(
     for done, (subset, name) in enumerate(found, start=1):
         sound = root / subset / "audio" / f"{name}{_WAV}"
         labels = root / subset / "gt_frame" / f"{name}{_GT_FRAME}"
-        frame_ids, azimuth = _frames(safe_pickle.load(labels), labels, sources)
+        frame_ids, azimuth = _frames(unpickle.load(labels), labels, sources)
         frame_ids = _as_frame_ids(frame_ids, sound)
         load = partial(_read_sound, sound, array)
         recordings.append(Recording(name, subset, array, frame_ids, azimuth, load))
@@ -236,7 +235,7 @@ def _listed(names: Sequence[str], what: str) -> str:
     return f"{len(names)} {what}: {', '.join(names[:_N_NAMED])}{more}"
 
 
-def _frames(labels: object, where: str | Path, sources: Sources) -> tuple[NDArray[np.intp], Float]:
+def _frames(labels: object, where: str | Path, sources: SourceTypes) -> tuple[NDArray[np.intp], Float]:
     """Frame ids and azimuths (degrees, NaN padded) from what a gt_frame file holds, sorted by id."""
     if not isinstance(labels, _SEQUENCE):
         raise DataError(f"{where}: expected a list of frames, got {type(labels).__name__}")
@@ -256,7 +255,7 @@ def _frames(labels: object, where: str | Path, sources: Sources) -> tuple[NDArra
     return np.array(sorted(rows), dtype=np.intp), wrap(azimuth)
 
 
-def _angles(active: object, where: str, sources: Sources) -> Iterator[float]:
+def _angles(active: object, where: str, sources: SourceTypes) -> Iterator[float]:
     """Degrees in [-180, 180] of each source of a frame that is kept."""
     if not isinstance(active, _SEQUENCE) or len(active) > MAX_SOURCES:
         _refuse(where, f"expected a list of at most {MAX_SOURCES} sources", active)
@@ -307,44 +306,15 @@ def _as_frame_ids(ids: NDArray[np.intp], sound: Path) -> NDArray[np.intp]:
     """Frame ids as they are, or made from sample offsets (see the top of this file)."""
     if len(ids) == 0 or ids.max() == 0 or (ids % HOP).any():
         return ids
-    with _sound_file(sound) as file:
-        n_frames = (file.frames - FRAME_LENGTH) // HOP + 1
+    n_frames = (sound_length(sound) - FRAME_LENGTH) // HOP + 1
     return ids // HOP if ids.max() >= n_frames else ids
 
 
 def _read_sound(path: Path, array: MicArray) -> NDArray[np.float32]:
-    """All samples of a file, (n_mics, n_samples); its format is checked, and that it is complete."""
-    with _sound_file(path) as file:
-        _check_format(path, file.channels, file.samplerate, array)
-        samples: NDArray[np.float32] = file.read(dtype="float32", always_2d=True)  # (n_samples, M)
-        _check_complete(path)
-    if not np.isfinite(samples).all():
-        raise DataError(f"{path}: holds samples that are not finite")
-    return np.ascontiguousarray(samples.T)
-
-
-@contextmanager
-def _sound_file(path: Path) -> Iterator[Any]:
-    """An open WAV file; what goes wrong with it becomes a DataError that names it."""
-    import soundfile
-
-    try:
-        with soundfile.SoundFile(path) as file:
-            if file.format not in ("WAV", "WAVEX"):
-                raise DataError(f"{path}: is {file.format}, expected WAV")
-            yield file
-    except (OSError, RuntimeError) as error:
-        raise DataError(f"{path}: cannot be read as sound: {error}") from error
-
-
-def _check_complete(path: Path) -> None:
-    """Compare what the WAV header announces with what is there: the decoder would not complain."""
-    with path.open("rb") as file:
-        head = file.read(8)
-    announced = struct.unpack("<I", head[4:])[0] + 8 if head[:4] == b"RIFF" else 0
-    on_disk = path.stat().st_size
-    if on_disk < announced < 2**31 - 2**16:  # larger: a recorder that never came back to fill it in
-        raise DataError(f"{path}: cut short: {announced} bytes announced, {on_disk} there; copy it again")
+    """All samples of a file, (n_mics, n_samples); its format is checked."""
+    sound = read_unchanged(path)
+    _check_format(path, len(sound.samples), sound.sample_rate, array)
+    return sound.samples
 
 
 def _check_format(where: object, n_channels: int, sample_rate: int, array: MicArray) -> None:

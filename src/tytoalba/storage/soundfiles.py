@@ -95,6 +95,20 @@ def read_audio(
     return Audio(resample(samples, sound.sample_rate, sound.to_rate), sound.to_rate)
 
 
+def read_unchanged(path: Path) -> Audio:
+    """All channels of a file at its own sample rate, without remarks on silent or clipping channels."""
+    with _opened(path, None, None, None, whole=True) as sound:
+        samples = np.concatenate(list(sound.blocks(BLOCK)), axis=1)
+    refuse_damaged(samples, sound.name)
+    return Audio(samples, sound.sample_rate)
+
+
+def sound_length(path: Path) -> int:
+    """Samples per channel of a file, as its header says."""
+    with _opened(path, None, None, None, whole=True) as sound:
+        return int(sound.files[sound.name].frames)
+
+
 def stream_audio(
     source: Source,
     array: MicArray | None = None,

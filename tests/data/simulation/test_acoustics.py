@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.signal import oaconvolve, resample_poly, welch
 
 from tytoalba.data.simulation import acoustics as acoustics
-from tytoalba.data.simulation.acoustics import FAMILIES, Source, ambient_noise, crowd_noise, reflector
+from tytoalba.data.simulation.acoustics import FAMILIES, PointSource, ambient_noise, crowd_noise, reflector
 from tytoalba.data.simulation.room import Room
 from tytoalba.errors import MissingExtraError
 from tytoalba.signal.angles import distance
@@ -44,7 +44,7 @@ def responses(family: str, seed: int, name: str) -> tuple[NDArray[np.float32], .
         pytest.importorskip("pyroomacoustics")
     array = omnidirectional(name)
     places = [FAR * unit_vector(azimuth) for azimuth in azimuths_of(family, seed)]
-    sources = [Source(place, -place) for place in places]
+    sources = [PointSource(place, -place) for place in places]
     return tuple(FAMILIES[family](array, array, sources, np.random.default_rng(seed)))
 
 
@@ -99,12 +99,12 @@ def test_microphones_and_talkers_face_somewhere(family: str, seed: int) -> None:
     array = replace(load_array("respeaker-usb-4"), pattern=0.5, sample_rate=48000)  # cardioids to the front
     front, left, back = (0.7 * unit_vector(azimuth) for azimuth in (0.0, 90.0, 180.0))
     cases = [
-        (Source(front, -front), 1.0),
-        (Source(left, -left), 0.5),
-        (Source(back, -back), 0.0),
-        (Source(front, -front, 0.5), 1.0),
-        (Source(front, left, 0.5), 0.5),
-        (Source(front, front, 0.5), 0.0),
+        (PointSource(front, -front), 1.0),
+        (PointSource(left, -left), 0.5),
+        (PointSource(back, -back), 0.0),
+        (PointSource(front, -front, 0.5), 1.0),
+        (PointSource(front, left, 0.5), 0.5),
+        (PointSource(front, front, 0.5), 0.0),
     ]
     found = FAMILIES[family](array, array, [source for source, _ in cases], np.random.default_rng(seed))
     for (source, gain), response in zip(cases, found, strict=True):
@@ -129,13 +129,13 @@ def test_the_same_generator_gives_the_same_bits(family: str, seed: int) -> None:
             pra.constants.set("num_threads", threads)
             pra.random.get_rng().random(threads)
         rng = np.random.default_rng(seed)
-        made.append((FAMILIES[family](array, array, [Source(place, -place)], rng)[0], rng.random()))
+        made.append((FAMILIES[family](array, array, [PointSource(place, -place)], rng)[0], rng.random()))
     if family == "pyroom":
         pra.constants.set("num_threads", before)
     (one, after), (again, then) = made
     np.testing.assert_array_equal(one, again)
     assert after == then
-    other = FAMILIES[family](array, array, [Source(place, -place)], np.random.default_rng(seed + 7))[0]
+    other = FAMILIES[family](array, array, [PointSource(place, -place)], np.random.default_rng(seed + 7))[0]
     assert one.shape != other.shape or not np.array_equal(one, other)
 
 
@@ -151,7 +151,7 @@ def test_pyroomacoustics_traces_rays_or_mirrors_sources(monkeypatch: pytest.Monk
     array, place = omnidirectional("respeaker-usb-4"), FAR * unit_vector(10.0)
     for seed in range(40):
         before = len(traced)
-        FAMILIES["pyroom"](array, array, [Source(place, -place)], np.random.default_rng(seed))
+        FAMILIES["pyroom"](array, array, [PointSource(place, -place)], np.random.default_rng(seed))
         if seed in (0, RAYS):
             assert len(traced) - before == (seed == RAYS)  # as CASES says
     assert 3 <= len(traced) <= 16  # of 40
@@ -161,7 +161,7 @@ def test_without_pyroomacoustics_the_extra_is_named(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "pyroomacoustics", None)
     array, place = load_array("pepper"), unit_vector(0.0)
     with pytest.raises(MissingExtraError, match=r"need the extra 'sim': pip install 'tytoalba\[sim\]'"):
-        FAMILIES["pyroom"](array, array, [Source(place, -place)], np.random.default_rng(0))
+        FAMILIES["pyroom"](array, array, [PointSource(place, -place)], np.random.default_rng(0))
 
 
 def test_everybody_is_inside_the_room() -> None:
@@ -172,7 +172,7 @@ def test_everybody_is_inside_the_room() -> None:
             rng.uniform(0.3, 4.0) * unit_vector(rng.uniform(0, 360), rng.uniform(-30, 60))
             for _ in range(int(rng.integers(1, 4)))
         ]
-        size, placement = acoustics._room_around([Source(place, -place) for place in places], rng)
+        size, placement = acoustics._room_around([PointSource(place, -place) for place in places], rng)
         room, centre = Room(size, 1.0), np.asarray(placement.centre)
         for place in (np.zeros(3), *places):
             assert room.contains(centre + placement.to_room(place), 0.25)
@@ -195,14 +195,14 @@ class Scripted:
     random = uniform
 
 
-def table(array: MicArray, source: Source) -> NDArray[np.float32]:
+def table(array: MicArray, source: PointSource) -> NDArray[np.float32]:
     scripted: Any = Scripted(0.3, 0.9, 0.5)  # metres away, not beside it, strength
     return reflector(array, source, scripted)
 
 
 def test_a_table_mirrors_what_is_above_it() -> None:
     array = omnidirectional("pepper")
-    above = Source(np.array([1.0, 0.0, 0.2]), np.array([-1.0, 0.0, 0.0]), 0.6)
+    above = PointSource(np.array([1.0, 0.0, 0.2]), np.array([-1.0, 0.0, 0.0]), 0.6)
     heard = table(array, above)
     metres = np.linalg.norm(np.array([1.0, 0.0, -0.8]) - array.coordinates, axis=1)
     np.testing.assert_allclose(
@@ -214,9 +214,9 @@ def test_a_table_mirrors_what_is_above_it() -> None:
 def test_a_source_behind_the_reflector_is_not_mirrored() -> None:
     array = load_array("pepper")
     for height in (-0.3, -0.5):
-        below = Source(np.array([1.0, 0.0, height]), np.array([-1.0, 0.0, 0.0]))
+        below = PointSource(np.array([1.0, 0.0, height]), np.array([-1.0, 0.0, 0.0]))
         np.testing.assert_array_equal(table(array, below), np.zeros((4, 1), np.float32))
-    assert table(array, Source(np.array([1.0, 0.0, -0.29]), np.array([-1.0, 0.0, 0.0]))).any()
+    assert table(array, PointSource(np.array([1.0, 0.0, -0.29]), np.array([-1.0, 0.0, 0.0]))).any()
 
 
 @pytest.mark.parametrize("name", ARRAYS)
@@ -226,7 +226,7 @@ def test_a_mirrored_sound_never_comes_first(name: str) -> None:
     for seed in range(150):
         rng = np.random.default_rng(seed)
         place = rng.uniform(0.3, 4.0) * unit_vector(rng.uniform(0, 360), rng.uniform(-25, 60))
-        heard = reflector(array, Source(place, -place), rng)
+        heard = reflector(array, PointSource(place, -place), rng)
         assert heard.shape[0] == 4
         assert np.isfinite(heard).all()
         if heard.any():

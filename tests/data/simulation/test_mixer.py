@@ -79,7 +79,7 @@ def test_a_room_is_heard_as_convolution_says(stems: Stems) -> None:
     mixer = Mixer(stems, GCC)
     dry = mixer._stretches("voices", 2, mixer.n_samples)
     room, place = torch.tensor([3, 1]), torch.tensor([0, 2])
-    heard = mixer._heard(dry, room, place)
+    heard = mixer._received(dry, room, place)
     for said, response, found in zip(dry, mixer.banks["responses"][room, place], heard, strict=True):
         expected = oaconvolve(said.numpy()[None], response.float().numpy(), axes=1)[
             :, mixer.n_taps : mixer.n_samples

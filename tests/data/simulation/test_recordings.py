@@ -11,9 +11,15 @@ import pytest
 from numpy.typing import NDArray
 
 from tytoalba.bench.score import score_recordings
-from tytoalba.data.simulation import recordings as simulated
+from tytoalba.data.simulation import talkers
 from tytoalba.data.simulation.presets import HARD, PRESETS, QUICK, TWIN, Part, Preset
-from tytoalba.data.simulation.recordings import SimulatedRecording, Simulation, as_recording, simulate
+from tytoalba.data.simulation.recordings import (
+    SimulatedRecording,
+    Simulation,
+    activity,
+    as_recording,
+    simulate,
+)
 from tytoalba.data.simulation.room import Placement, Room
 from tytoalba.data.simulation.voice import SyntheticVoices, split_speakers
 from tytoalba.errors import DataError
@@ -67,7 +73,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
         asked.append(Call(room, placement, source))
         return np.ones((array.n_mics, 1), np.float32)
 
-    monkeypatch.setattr(simulated, "room_response", respond)
+    monkeypatch.setattr(talkers, "room_response", respond)
     return asked
 
 
@@ -275,7 +281,7 @@ def test_who_walks_on_the_spot_sounds_like_who_stands() -> None:
     speech = np.random.default_rng(0).standard_normal(8000).astype(np.float32)
     place, spot = Placement((2.0, 2.0, 1.2), 20.0), np.array([[0.8, 0.6, 0.1]])
     standing, walking = (
-        simulated._propagate(DRY, RESPEAKER, place, speech, path, 0.6, np.random.default_rng(1))
+        talkers.propagate(DRY, RESPEAKER, place, speech, path, 0.6, np.random.default_rng(1))
         for path in (spot, spot.repeat(8000 // (2730 // 4) + 2, axis=0))
     )
     assert standing.shape == walking.shape == (4, 8000)
@@ -285,7 +291,7 @@ def test_who_walks_on_the_spot_sounds_like_who_stands() -> None:
 def test_sound_needs_time_to_arrive() -> None:
     speech = np.zeros(16000, np.float32)
     speech[:2730] = 1.0
-    here, there = (simulated.activity(speech, far, RESPEAKER, 9)[0] for far in (0.0, 343.0 * 2730 / 16000))
+    here, there = (activity(speech, far, RESPEAKER, 9)[0] for far in (0.0, 343.0 * 2730 / 16000))
     assert here.tolist() == [True, True] + [False] * 7
     assert there.tolist() == [False, True, True, True] + [False] * 5
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.signal import welch
 
 from tytoalba.data.simulation import scenes as module
-from tytoalba.data.simulation.acoustics import FAMILIES, Source, crowd_noise
+from tytoalba.data.simulation.acoustics import FAMILIES, PointSource, crowd_noise
 from tytoalba.data.simulation.microphones import CALM, OWN_PATTERN, recorded, varied
 from tytoalba.data.simulation.recordings import SimulatedRecording, as_recording
 from tytoalba.data.simulation.room import loudness
@@ -188,8 +188,8 @@ def test_the_label_of_an_easy_scene_is_where_the_sound_comes_from(
 ) -> None:
     """Near, at the array's height, without noise: what is left are rooms, devices and reflectors."""
 
-    def near(azimuth: float, *_: Any) -> Source:
-        return Source(0.5 * unit_vector(azimuth), -unit_vector(azimuth), 0.8)
+    def near(azimuth: float, *_: Any) -> PointSource:
+        return PointSource(0.5 * unit_vector(azimuth), -unit_vector(azimuth), 0.8)
 
     def noiseless(_: Scenes, speech: NDArray[np.float32], *__: Any) -> NDArray[np.float32]:
         return speech

@@ -42,7 +42,7 @@ HERE = Placement((0.0, 0.0, 0.0))
 
 
 @dataclass(frozen=True)
-class Source:
+class PointSource:
     """Something that sounds: metres from the array's centre, where it faces, 1 = omnidirectional."""
 
     position: Vector
@@ -51,13 +51,15 @@ class Source:
 
 
 Responses = list[Sound]
-"""Impulse responses (n_mics, n_samples), one array a source; the direct sound has gain 1 at 1 m."""
-Family = Callable[[MicArray, MicArray, list[Source], np.random.Generator], Responses]
+"""Impulse responses (n_mics, n_samples), one array per source; the direct sound has gain 1 at 1 m."""
+Family = Callable[[MicArray, MicArray, list[PointSource], np.random.Generator], Responses]
 """Draws surroundings in which the sources have room, and gives the responses. The second array is the one
 whose coherence diffuse sound has: the same for many devices that differ by millimetres, so it is kept."""
 
 
-def hybrid(array: MicArray, late: MicArray, sources: list[Source], rng: np.random.Generator) -> Responses:
+def hybrid(
+    array: MicArray, late: MicArray, sources: list[PointSource], rng: np.random.Generator
+) -> Responses:
     """Image sources with unequal, scattering walls; then a tail that rings shorter in the treble."""
     size, placement = _room_around(sources, rng)
     mean = np.exp(rng.uniform(np.log(0.1), np.log(0.6)))
@@ -83,7 +85,7 @@ def hybrid(array: MicArray, late: MicArray, sources: list[Source], rng: np.rando
     return responses
 
 
-def pyroom(array: MicArray, _: MicArray, sources: list[Source], rng: np.random.Generator) -> Responses:
+def pyroom(array: MicArray, _: MicArray, sources: list[PointSource], rng: np.random.Generator) -> Responses:
     """pyroomacoustics: some by ray tracing (omnidirectional), most by image sources with directivity."""
     try:
         import pyroomacoustics as pra
@@ -143,7 +145,7 @@ def pyroom(array: MicArray, _: MicArray, sources: list[Source], rng: np.random.G
     return [_stacked([room.rir[m][s][ahead:] for m in range(array.n_mics)]) for s in range(len(sources))]
 
 
-def anechoic(array: MicArray, _: MicArray, sources: list[Source], rng: np.random.Generator) -> Responses:
+def anechoic(array: MicArray, _: MicArray, sources: list[PointSource], rng: np.random.Generator) -> Responses:
     """The free field, up to three strong single reflections, and perhaps a sparse, decaying echo."""
     n_strong, n_sparse = int(rng.integers(0, 4)), int(rng.integers(0, 60) * (rng.random() < 0.6))
     spread = rng.uniform(0.01, 0.06)  # seconds in which the sparse echo falls by 8.7 dB
@@ -166,8 +168,8 @@ def anechoic(array: MicArray, _: MicArray, sources: list[Source], rng: np.random
         look = source.facing / np.linalg.norm(source.facing)
         looks = np.concatenate([look[None], -towards / np.linalg.norm(towards, axis=1, keepdims=True)])
         n = int((far / SPEED_OF_SOUND + 0.17) * array.sample_rate)
-        heard = wavefronts(array, HERE, position, strength, n, looks, source.pattern)
-        responses.append(heard.astype(np.float32))
+        response = wavefronts(array, HERE, position, strength, n, looks, source.pattern)
+        responses.append(response.astype(np.float32))
     return responses
 
 
@@ -183,7 +185,7 @@ def ambient_noise(
     return diffuse_noise(late, n_samples, rng, tilt)
 
 
-def reflector(array: MicArray, source: Source, rng: np.random.Generator) -> Sound:
+def reflector(array: MicArray, source: PointSource, rng: np.random.Generator) -> Sound:
     """What a table, a wall close by or the device's own body adds to a source: (n_mics, n_samples)."""
     away = float(rng.uniform(0.03, 0.6))
     normal = np.array([0.0, 0.0, -1.0])
@@ -196,12 +198,12 @@ def reflector(array: MicArray, source: Source, rng: np.random.Generator) -> Soun
     look = -mirrored / np.linalg.norm(mirrored)
     n = int((np.linalg.norm(mirrored) / SPEED_OF_SOUND + 0.01) * array.sample_rate)
     strength = np.array([rng.uniform(0.2, 0.8)])
-    heard = wavefronts(array, HERE, mirrored[None], strength, n, look[None], source.pattern)
-    return heard.astype(np.float32)
+    echo = wavefronts(array, HERE, mirrored[None], strength, n, look[None], source.pattern)
+    return echo.astype(np.float32)
 
 
 def _room_around(
-    sources: list[Source], rng: np.random.Generator
+    sources: list[PointSource], rng: np.random.Generator
 ) -> tuple[tuple[float, float, float], Placement]:
     """A room's size and a place for the array in it so that every source is inside."""
     heading = float(rng.uniform(0, 360))
@@ -251,7 +253,7 @@ def _few_waves(array: MicArray, n_samples: int, tilt: float, rng: np.random.Gene
 def _wave(
     array: MicArray, spectrum: NDArray[np.complex64], n_fft: int, rng: np.random.Generator
 ) -> NDArray[np.complex64]:
-    """A plane wave from a direction drawn at random, as each microphone hears it: (n_mics, n_bins)."""
+    """A plane wave from a direction drawn at random, at each microphone: (n_mics, n_bins)."""
     azimuth, elevation = rng.uniform(0, 360), np.rad2deg(np.arcsin(rng.uniform(-0.7, 0.9)))
     turns = array.arrival_times(azimuth, elevation) * array.sample_rate / n_fft
     wave = _shifts(turns, len(spectrum))

@@ -13,30 +13,30 @@ from tytoalba.signal.array import SPEED_OF_SOUND, MicArray
 CEILING = 0.98
 """Largest sample after the level is set."""
 OWN_PATTERN = 0.03
-"""Microphone patterns closer than this to the array file's are not drawn: the prior that is judged on
-simulations with the file's own pattern has never heard exactly that."""
+"""Microphone patterns closer than this to the array file's are not drawn: a prior that is tested on
+simulations with the file's own pattern was not trained with exactly that."""
 CORNER, TOP = (20.0, 100.0), (3400.0, 8000.0)
-"""Hz of the high-pass of microphones, and where those recorders end that hear nothing high."""
+"""Hz: corners of the microphones' high-pass, and of recorders with a low-pass."""
 LEVEL = (0.003, 0.2)
 """RMS of a recording."""
 TOO_LOUD = (1.5, 6.0)
-"""By how much recordings whose tops are cut are too loud."""
+"""Factor by which clipped recordings are too loud."""
 
 Limits = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """How far things may be from a device as planned, in a quiet room, and a talker at its height.
+    """How far a scene may be from a device as planned in a quiet room, with talkers at its height.
 
-    shift: mm, standard deviation of where microphones are; facing: degrees, of where they look.
+    shift: mm, standard deviation of where microphones are; facing: degrees, of where they point.
     speed: of sound, m/s. far: metres to a talker. rise: degrees, standard deviation of its elevation.
     steep: share of talkers that are anywhere up to 60 degrees instead.
     close, hard, local: shares of scenes with a reflector close by, with much noise, with noise from a place.
     snr: dB of scenes without much noise. sensors: share of the noise that sensors make.
-    gain: dB at most; tilt, turn: dB and degrees an octave, standard deviations; corner: share by which the
+    gain: dB at most; tilt, turn: dB and degrees per octave, standard deviations; corner: share by which the
     high-pass differs from one microphone to the next.
-    muffled, clipped: shares of recorders that hear nothing high, and of recordings whose tops are cut.
+    muffled, clipped: shares of recorders with a low-pass, and of recordings that clip.
     """
 
     shift: Limits = (0.5, 2.0)
@@ -101,9 +101,9 @@ def varied(
     return built, replace(array, pattern=round(pattern, 1))
 
 
-def recorded(array: MicArray, heard: Sound, rng: np.random.Generator, conditions: Conditions = ANY) -> Sound:
+def recorded(array: MicArray, sound: Sound, rng: np.random.Generator, conditions: Conditions = ANY) -> Sound:
     """What a recorder makes of sound: each microphone's gain, spectrum, phase; bandwidth, level, 16 bits."""
-    n = heard.shape[1]
+    n = sound.shape[1]
     n_fft = next_fast_len(n, real=True)
     hertz = np.fft.rfftfreq(n_fft, 1 / array.sample_rate)
     octave = np.log2(np.maximum(hertz, 60.0) / 1000.0)
@@ -119,7 +119,7 @@ def recorded(array: MicArray, heard: Sound, rng: np.random.Generator, conditions
     if rng.random() < conditions.muffled:
         top = rng.uniform(*TOP)
         response /= np.sqrt(1 + (hertz / top) ** 12).astype(np.float32)
-    x = irfft(rfft(heard, n_fft, axis=-1) * response, n_fft, axis=-1)[:, :n]
+    x = irfft(rfft(sound, n_fft, axis=-1) * response, n_fft, axis=-1)[:, :n]
     level = np.exp(rng.uniform(*np.log(LEVEL)))
     x *= min(level / loudness(x), CEILING / float(np.abs(x).max()))
     if rng.random() < conditions.clipped:

@@ -28,7 +28,7 @@ N_FRAMES = 16
 BLOCK, GPU_BLOCK = 8, 256
 """Mixes at a time."""
 PATIENCE = 50
-"""So many times in which nobody talks are enough."""
+"""After this many blocks in which nobody talks, give up."""
 
 
 class Mixer:
@@ -71,8 +71,8 @@ class Mixer:
         in_vain = 0
         while n > 0:
             sound, azimuth = self.mixed(GPU_BLOCK if self.device.type == "cuda" else BLOCK)
-            heard = azimuth.isfinite().any(1)
-            sound, azimuth = sound[heard][:n], azimuth[heard][:n]
+            spoken = azimuth.isfinite().any(1)
+            sound, azimuth = sound[spoken][:n], azimuth[spoken][:n]
             n -= len(sound)
             in_vain = 0 if len(sound) else in_vain + 1
             if in_vain > PATIENCE:
@@ -92,8 +92,8 @@ class Mixer:
         room, here = scene[mix], place[mix, number]
         dry = self._stretches("voices", len(mix), self.n_samples)
         level = _factor(self._between((-scenes.APART, scenes.APART), len(mix)))
-        heard = _each(level) * self._heard(dry, room, here)
-        speech = heard.new_zeros(n, *heard.shape[1:]).index_add_(0, mix, heard)
+        received = _each(level) * self._received(dry, room, here)
+        speech = received.new_zeros(n, *received.shape[1:]).index_add_(0, mix, received)
         sound = self._recorded(self._noisy(speech, scene, place[:, 2]), scene)
         start = self._whole(self.n_taps - self.gcc.n_samples + 1, n, N_FRAMES)
         cut = sound.unfold(2, self.gcc.n_samples, 1)
@@ -107,7 +107,7 @@ class Mixer:
         where[unsure > 0] = math.nan
         return frames, where.flatten(0, 1)
 
-    def _heard(self, dry: Tensor, room: Tensor, place: Tensor) -> Tensor:
+    def _received(self, dry: Tensor, room: Tensor, place: Tensor) -> Tensor:
         """Dry sound (n, n_samples) from places in rooms: (n, n_mics, n_taps) of power 1, as all rings."""
         responses = self.banks["responses"][room, place].float()
         if not len(dry):  # torch cannot transform nothing
@@ -144,7 +144,7 @@ class Mixer:
         mix = (self._uniform(n) < conditions["local"]).nonzero()[:, 0]  # those with noise from a place
         loud = power[mix].sqrt() * _factor(-self._between(scenes.LOCAL_SNR, len(mix)))
         dry = self._stretches("disturbances", len(mix), self.n_samples)
-        return result.index_add_(0, mix, _each(loud) * self._heard(dry, room[mix], place[mix]))
+        return result.index_add_(0, mix, _each(loud) * self._received(dry, room[mix], place[mix]))
 
     def _recorded(self, x: Tensor, room: Tensor) -> Tensor:
         """`microphones.recorded` of sound (n, n_mics, n_taps) in rooms (n,)."""

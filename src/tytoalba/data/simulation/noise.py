@@ -69,7 +69,7 @@ class Noise:
 
 
 def plane_wave(sound: Sound, array: MicArray, azimuth: float) -> Sound:
-    """A sound from far away, (n_mics, n_samples): delayed and weighted as the array hears it."""
+    """A sound from far away, (n_mics, n_samples): delayed and weighted as each microphone gets it."""
     n = len(sound)
     hertz = np.fft.rfftfreq(n, 1 / array.sample_rate)
     shift = np.exp(-2j * np.pi * hertz * array.arrival_times(azimuth)[:, None])  # (M, K)

@@ -24,13 +24,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Preset:
-    """A recipe for a data set. Ranges are drawn from uniformly, once a recording.
+    """A recipe for a data set. Ranges are drawn from uniformly, once per recording.
 
     seconds: length of a recording. two_sources: share of recordings with two talkers.
     snr: dB, talkers against all noise. sensor: share of the noise that is each microphone's own.
     tilt: slope of the ambient noise. heights: metres, talker above the array.
     level: RMS of frames with speech (full scale 1). interferer: chance of a fan, at an SNR of its own.
-    speed: degrees a second at most that a talker walks around the array; 0: talkers stand still.
+    speed: degrees per second at most that a talker walks around the array; 0: talkers stand still.
     talker: how directive talkers are; 1 = omnidirectional, 0.5 = cardioid.
     array: the built-in array to simulate, if no other is given.
     """

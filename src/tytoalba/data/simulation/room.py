@@ -116,7 +116,7 @@ def room_response(
     """Impulse responses from a talker to each microphone, (n_mics, n_samples), rt60 long.
 
     source: metres from the array's centre in the array's frame (x front, y left, z up).
-    facing: direction the talker looks in that frame; towards the array if not given.
+    facing: direction the talker faces in that frame; towards the array if not given.
     talker_pattern: 1 = omnidirectional, 0.5 = cardioid.
     scatter: metres by which each image source is off its place: walls are not mirrors.
     late_array: whose coherence the late field has, if not the array's: one for many that hardly differ.
@@ -229,7 +229,7 @@ def _delayed_impulses(delay: Vector, gain: Vector, n: int) -> NDArray[np.float64
 def _tail(
     room: Room, array: MicArray, pattern: float, distance: float, n: int, rng: np.random.Generator
 ) -> NDArray[np.floating[Any]]:
-    """The late field: energy (16 pi / A)(DECAY / rt60) exp(-DECAY t / rt60) a second, from everywhere."""
+    """The late field: energy (16 pi / A)(DECAY / rt60) exp(-DECAY t / rt60) per second, from everywhere."""
     t = np.arange(n) / array.sample_rate
     radiated = pattern**2 + (1 - pattern) ** 2 / 3
     level = 16 * np.pi / room.absorption_area * radiated * DECAY / room.rt60 / array.sample_rate

@@ -1,10 +1,10 @@
-"""Scenes for a prior: one array, and everything else as varied as real devices, rooms and talkers are.
+"""Scenes to train a prior on: one array, many different devices, rooms and talkers.
 
 A scene is drawn from its seed and number alone. What varies: gain (+-3 dB), place (1-2 mm), phase and
 spectrum of each microphone, their pattern, the speed of sound; one or two talkers anywhere (0.3-4 m, up to
 60 degrees up), their level, directivity and orientation; the surroundings (`acoustics`), a reflector or body
 close by; noise from everywhere, of people who talk all around, from one place (fans, tones, hiss, far
-voices) and of the sensors; bandwidth, level, clipping. How far each of these may go is in `Conditions`.
+voices) and of the sensors; bandwidth, level, clipping. `microphones.Conditions` has the limits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from tytoalba.data.features import FeatureSet, Piece, Progress, gather, recording_features
-from tytoalba.data.simulation.acoustics import FAMILIES, Source, ambient_noise, crowd_noise, reflector
+from tytoalba.data.simulation.acoustics import FAMILIES, PointSource, ambient_noise, crowd_noise, reflector
 from tytoalba.data.simulation.microphones import ANY, CALM, Conditions, recorded, varied
 from tytoalba.data.simulation.noise import fan_sound
 from tytoalba.data.simulation.recordings import SimulatedRecording, activity, as_recording
@@ -101,11 +101,11 @@ class Scenes:
             voices, speaker = self._somebody(rng)
             speakers.append(speaker)
             dry = self._speech(voices, speaker, rng)
-            heard = convolved(dry, response)
+            received = convolved(dry, response)
             if close:
-                heard += convolved(dry, reflector(device, person, rng))
-            # levels as heard: two talkers within 6 dB of each other, wherever they stand
-            mixture += heard / loudness(heard) * 10 ** (rng.uniform(-APART, APART) / 20)
+                received += convolved(dry, reflector(device, person, rng))
+            # levels as received: two talkers within 6 dB of each other, wherever they stand
+            mixture += received / loudness(received) * 10 ** (rng.uniform(-APART, APART) / 20)
             far = float(np.linalg.norm(person.position))
             loud, quiet = activity(dry, far, device, len(frame_ids))
             talking.append(loud)
@@ -128,7 +128,7 @@ class Scenes:
         """What a scene is like."""
         return CALM if self.calm and rng.random() < self.calm else ANY
 
-    def _talkers(self, rng: np.random.Generator, conditions: Conditions = ANY) -> list[Source]:
+    def _talkers(self, rng: np.random.Generator, conditions: Conditions = ANY) -> list[PointSource]:
         azimuth = rng.uniform(0, 360, 2 if rng.random() < self.two_sources else 1)
         while len(azimuth) == 2 and distance(*azimuth) < self.separation:
             azimuth = rng.uniform(0, 360, 2)
@@ -194,25 +194,25 @@ def _features_of(scenes: Scenes, gcc: GccPhat, number: int) -> Piece:
     return recording_features(gcc, False, [None], as_recording(made, "", scenes.array))
 
 
-def talker(azimuth: float, rng: np.random.Generator, conditions: Conditions = ANY) -> Source:
+def talker(azimuth: float, rng: np.random.Generator, conditions: Conditions = ANY) -> PointSource:
     """Somebody at an azimuth (degrees): near or far, low or high, who faces the array or not."""
     far = float(np.exp(rng.uniform(*np.log(conditions.far))))
     level = rng.random() < 1 - conditions.steep
     elevation = float(np.clip(rng.normal(3.0, conditions.rise), -25.0, 60.0) if level else rng.uniform(0, 60))
     towards = unit_vector(azimuth, elevation)
     look = -towards
-    if rng.random() < 0.25:  # looks elsewhere
+    if rng.random() < 0.25:  # faces elsewhere
         look = unit_vector(azimuth + 180.0 + rng.uniform(-90, 90), rng.uniform(-20, 20))
-    return Source(far * towards, look, float(rng.uniform(0.5, 1.0)))
+    return PointSource(far * towards, look, float(rng.uniform(0.5, 1.0)))
 
 
-def _somewhere(rng: np.random.Generator) -> Source:
+def _somewhere(rng: np.random.Generator) -> PointSource:
     towards = unit_vector(rng.uniform(0, 360), rng.uniform(-30, 60))
-    return Source(float(rng.uniform(0.5, 4.0)) * towards, -towards, 1.0)
+    return PointSource(float(rng.uniform(0.5, 4.0)) * towards, -towards, 1.0)
 
 
 def disturbance(n: int, rate: int, voices: Voices, part: str, rng: np.random.Generator) -> Sound:
-    """A sound that nobody wants located: a fan, hiss, a hum of tones, a voice or television far away."""
+    """A sound that is not to be located: a fan, hiss, a hum of tones, a voice or television far away."""
     kind = int(rng.integers(4))
     if kind == 0:
         return fan_sound(n, rate, rng)

@@ -1,8 +1,8 @@
 """What scenes are mixed from: responses of rooms, noises, voices and disturbances, each simulated once.
 
-A whole scene takes a third of a second and gives forty frames. Its stems, kept apart, give as many as one
-likes (`mixing`): another voice in the same room, another moment, other levels, another recorder. A network
-that never meets a frame twice cannot learn frames by heart.
+A whole scene takes a third of a second and gives forty frames. Its stems, kept apart, are
+mixed again and again (`mixer`): another voice in the same room, another moment, other levels, another
+recorder. A network that never meets a frame twice cannot memorise frames.
 """
 
 from __future__ import annotations
@@ -86,23 +86,23 @@ class Stems:
     def save(self, path: str | Path) -> None:
         """Write them as safetensors, whole or not at all."""
         arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        told = {
+        header = {
             "format": FORMAT,
             "version": VERSION,
             "array": self.array.to_toml(),
             "families": self.families,
         }
-        write_tensors(path, arrays, told)
+        write_tensors(path, arrays, header)
 
     @classmethod
     def load(cls, path: str | Path) -> Stems:
         """Read what `save` wrote; anything else is refused."""
         try:
-            told, arrays = read_tensors(path)
-            if (told["format"], told["version"]) != (FORMAT, VERSION):
+            header, arrays = read_tensors(path)
+            if (header["format"], header["version"]) != (FORMAT, VERSION):
                 raise DataError(f"{path} holds no stems of this version; without it they are made anew")
-            array = MicArray.from_toml(told["array"], str(path))
-            return cls(array, tuple(told["families"]), **arrays)
+            array = MicArray.from_toml(header["array"], str(path))
+            return cls(array, tuple(header["families"]), **arrays)
         except (OSError, LookupError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"{path} is damaged or holds no stems: {error}") from error
 
@@ -110,7 +110,7 @@ class Stems:
 def gather_stems(
     scenes: Scenes, n_scenes: int, *, processes: int = 1, on_progress: Progress | None = None
 ) -> Stems:
-    """Simulate stems: so many rooms, a quarter as many noises, voices (twice as long) and disturbances."""
+    """Simulate stems: `n_scenes` rooms, a quarter as many noises, voices (twice as long) and disturbances."""
     array, turns = scenes.array, scenes.families
     if scenes.separation > 180.0 / PLACES:
         raise DataError(f"{PLACES} places cannot be {scenes.separation:g} degrees apart, or hardly ever")

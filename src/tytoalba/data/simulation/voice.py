@@ -38,7 +38,7 @@ class Voices(Protocol):
 
 @dataclass(frozen=True)
 class SpeechFolder:
-    """A folder of recordings, one file a speaker (in the order of their names)."""
+    """A folder of recordings, one file per speaker (in the order of their names)."""
 
     folder: Path
 
@@ -109,7 +109,7 @@ def say(voices: Voices, speaker: int, seconds: float, sample_rate: int, rng: np.
 @lru_cache(maxsize=8)
 def _sound_files(folder: Path) -> tuple[Path, ...]:
     if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder; --speech takes a folder of sound files, one a speaker")
+        raise DataError(f"{folder} is not a folder; --speech takes a folder of sound files, one per speaker")
     files = tuple(sorted(f for f in folder.iterdir() if f.suffix.lower() in _SOUND))
     if not files:
         raise DataError(f"no speech in {folder}: expected sound files ({', '.join(sorted(_SOUND))})")
