@@ -97,16 +97,16 @@ def test_there_are_no_other_golden_files() -> None:
 @pytest.mark.parametrize("name", ["plain.tyto", "sealed.tyto.age"])
 def test_states_open_and_their_ledgers_are_true(golden: Path, name: str) -> None:
     opened = open_store(golden / name, keys_at_hand())
-    owl, (told, verdict) = opened.localizer, opened.steps()
+    localizer, (told, verdict) = opened.localizer, opened.steps()
     assert verdict == "verified"
     assert [(step["what"], step["n_frames"], step["time"]) for step in told] == [
         ("created", 0, NOW), ("learned", 9, NOW), ("forgot", 3, NOW), ("merged", 3, NOW),
     ]  # fmt: skip
-    assert owl.to_bytes() == (golden / "plain.tyto").read_bytes()
-    assert owl.array == ARRAY
-    assert (owl.n_frames, sorted(owl.state.lessons.values())) == (9, [3, 3, 3])
-    assert [kept.who for kept in owl.state.kept.values()] == ["anna"]
-    assert np.flatnonzero(owl.evidence).tolist() == [0, 75, 112, 212]
+    assert localizer.to_bytes() == (golden / "plain.tyto").read_bytes()
+    assert localizer.array == ARRAY
+    assert (localizer.n_frames, sorted(localizer.state.lessons.values())) == (9, [3, 3, 3])
+    assert [kept.who for kept in localizer.state.kept.values()] == ["anna"]
+    assert np.flatnonzero(localizer.evidence).tolist() == [0, 75, 112, 212]
 
 
 @pytest.mark.parametrize("name", ["plain.tyto", "sealed.tyto.age"])
@@ -114,8 +114,8 @@ def test_states_can_be_changed_further(golden: Path, name: str) -> None:
     with store.edit(golden / name, keys_at_hand()) as localizer:
         localizer.forget(who="anna")
     opened = open_store(golden / name, keys_at_hand())
-    owl, (told, verdict) = opened.localizer, opened.steps()
-    assert (owl.n_frames, len(told), verdict) == (6, 5, "verified")
+    localizer, (told, verdict) = opened.localizer, opened.steps()
+    assert (localizer.n_frames, len(told), verdict) == (6, 5, "verified")
 
 
 def test_the_model_opens_and_its_signature_holds(golden: Path) -> None:

@@ -63,7 +63,6 @@ def stage(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         settle(patch, folder)
         Path("mine.toml").write_text(replace(load_array(ARRAY), name="mine", sample_rate=44100).to_toml())
         write_audio("mono.wav", wave(77.0, 0.5)[0], 16000)
-        write_audio("silent.wav", wave(77.0, 0.5) * 1e-4, 16000)
         store.create("other.tyto", Localizer.new(ARRAY, n_features=40, seed=2))
         store.create("sealed.age", Localizer.new(ARRAY, n_features=40, seed=2), sealed=True)
     return folder
@@ -245,9 +244,9 @@ def test_two_talkers_at_once(tyto: Tyto) -> None:
 def test_states_of_others_are_merged_when_they_are_signed_and_trusted(
     tyto: Tyto, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owl = store.read("k.tyto")
+    localizer = store.read("k.tyto")
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "their home"))
-    store.create("theirs.tyto", Localizer.like(owl))
+    store.create("theirs.tyto", Localizer.like(localizer))
     assert tyto("teach", "theirs.tyto", "b.wav", "--at", "77").code == 0
     signed = tyto("sign", "theirs.tyto")
     assert (signed.code, signed.err) == (0, "signed: theirs.tyto.sig\n")
@@ -293,6 +292,17 @@ def test_only_states_and_models_are_signed_and_all_or_none(tyto: Tyto) -> None:
     assert not signature_path("k.tyto").exists()
     assert "no such file" in tyto("sign", "k.tyto", "gone.tyto").error
     assert not signature_path("k.tyto").exists()
+
+
+def test_without_the_extra_its_name_is_printed_whole(
+    tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(monkeypatch, tmp_path)
+    monkeypatch.setattr(store, "has_extra", lambda: False)
+    ran = tyto("new", "n.tyto", *NEW)
+    assert ran.code == 0
+    assert "no ledger and no seal: these need pip install 'tytoalba[privacy]'\n" in ran.err
+    assert "which array?" in tyto("new", "m.tyto").error
 
 
 # ---- models ----
@@ -347,21 +357,11 @@ def test_a_model_of_what_was_never_taught_is_released(tyto: Tyto) -> None:
     ("command", "why"),
     [
         ("teach k.tyto b.wav", "say where the sound came from: --at AZIMUTH"),
-        ("teach k.tyto b.wav --at nan", "azimuth must be degrees"),
-        ("teach k.tyto b.wav --at 1 --at 2 --at 3", "degrees of one or two sources"),
-        ("teach k.tyto gone.wav --at 77", "gone.wav: no such file; check its spelling"),
         ("teach gone.tyto b.wav --at 77", "No such file or directory; check its spelling"),
-        ("teach nowhere/k.tyto b.wav --at 77", "is .*nowhere a folder that you may write to"),
-        ("teach a.wav b.wav --at 77", "neither a state nor a model of tytoalba; `tyto new` makes one"),
         ("teach k.tyto mono.wav --at 77", "channels that came: 1; .* Record all channels"),
-        ("teach k.tyto silent.wav --at 77", "nothing to learn from: all 4 frames are silent"),
-        ("teach k.tyto a.wav --at 135", "was taught already"),
-        ("forget k.tyto", "say what to forget"),
         ("forget k.tyto b.wav --at 77", "was not taught here"),
         ("forget k.tyto a.wav", "say where the sound came from: --at"),
-        ("forget k.tyto a.wav --at 136", "not at this direction"),
         ("forget k.tyto a.wav --at 135 --who monday", "leave out --who and --since"),
-        ("forget k.tyto --who nobody", "none of the 0 lessons"),
         ("forget k.tyto --since yesterday", "--since takes a date such as 2026-11-15"),
         ("forget k.tyto --data rec --who monday", "--data is forgotten as a whole"),
         ("forget k.tyto --who monday --part train", "say which, with --data"),
@@ -370,19 +370,14 @@ def test_a_model_of_what_was_never_taught_is_released(tyto: Tyto) -> None:
             "new k.tyto --array respeaker-usb-4",
             "k.tyto is there already and stays as it is; choose another name",
         ),
-        ("new n.tyto --array violin", "violin"),
         ("new n.tyto --array mine.toml", "is for 16000 Hz, and the array says 44100 Hz"),
         ("new n.tyto --array pepper --features 0", "n_features must be from 1"),
         ("new n.tyto --like k.tyto --seed 3", "takes array, options and seed from the other"),
-        ("new n.tyto --like k.tyto --array pepper", "takes array, options and seed from the other"),
         ("new n.tyto --like k.tyto --prior-frames 5", "takes array, options and seed from the other"),
         ("new n.tyto --array pepper --prior-frames 0", r"prior_frames must be from 1e-06 to 1e\+09, got 0"),
         ("new n.tyto --array pepper --simulated -1", "simulated must be from 0 to 1000"),
-        ("new nowhere/n.tyto --array respeaker-usb-4", "nowhere a folder that you may write to"),
         ("merge k.tyto other.tyto", "differ in their options or seed: make one like the other"),
-        ("merge k.tyto gone.tyto", "gone.tyto cannot be read"),
         ("info gone.tyto", "gone.tyto cannot be read"),
-        ("info a.wav", "neither a state nor a model"),
         ("info k.tyto --plot k.gif", "the name of a picture ends in"),
         ("info sealed.age --identity gone.txt", "no identity file 'gone.txt'"),
     ],
@@ -427,11 +422,11 @@ def test_info_tells_in_words_and_in_a_picture(tyto: Tyto, folder: Path) -> None:
 
 
 def test_names_from_elsewhere_are_shown_and_not_obeyed(tyto: Tyto, folder: Path) -> None:
-    owl = store.read("k.tyto").owned_by("")
-    owl.teach(folder / "b.wav", 77.0, who="eve", keep=True, when=10**17)
-    kept = owl.state.kept
+    localizer = store.read("k.tyto").owned_by("")
+    localizer.teach(folder / "b.wav", 77.0, who="eve", keep=True, when=10**17)
+    kept = localizer.state.kept
     kept |= {name: replace(lesson, who="[/x] \x1b[2J[red]eve") for name, lesson in kept.items()}
-    Path("evil.tyto").write_bytes(owl.to_bytes())
+    Path("evil.tyto").write_bytes(localizer.to_bytes())
     ran = tyto("info", "evil.tyto")
     assert ran.code == 0
     assert "kept: [/x] ?[2J[red]eve at 77, 4 frames, 100000000000000000 s after 1970" in ran.out

@@ -73,13 +73,13 @@ def pieces(values: NDArray[Any], n: int) -> list[bytes]:
     return [data[start : start + 64] for start in starts]
 
 
-def needles(sound: Path, owl: Localizer, azimuth: float) -> dict[str, list[bytes]]:
+def needles(sound: Path, localizer: Localizer, azimuth: float) -> dict[str, list[bytes]]:
     """What must not be found: sound as integers and floats, features, codes, the state, the keys."""
     array = load_array(ARRAY)
     samples = read_audio(sound, array).samples
     whole = np.round(samples * 32768).astype("<i2")
-    X = FrontEnd(array, owl.state.prior).lesson(sound)
-    lesson = owl.state.learner.lesson(_phase(X, np.array([azimuth])))
+    X = FrontEnd(array, localizer.state.prior).lesson(sound)
+    lesson = localizer.state.learner.lesson(_phase(X, np.array([azimuth])))
     secret = next(line for line in identity_path().read_text().splitlines() if line.startswith("AGE"))
     pem = (identity_path().parents[1] / "signing.pem").read_text().splitlines()[1]
     return {
@@ -116,10 +116,10 @@ def test_sealed_work_leaves_nothing_to_read(tmp_path: Path, monkeypatch: pytest.
         target.parent.mkdir(parents=True, exist_ok=True)
         seal_file(file, target.with_name(file.name + ".age"), [public])
     with threadpool_limits(1):
-        owl = Localizer.new(ARRAY, n_features=100, seed=1)
-        store.create(work / "s.age", owl, sealed=True)
-        wanted = needles(secret / "a.wav", owl, 135.0)
-        learned = needles(secret / "rec" / "train" / "one.wav", owl, 20.0)
+        localizer = Localizer.new(ARRAY, n_features=100, seed=1)
+        store.create(work / "s.age", localizer, sealed=True)
+        wanted = needles(secret / "a.wav", localizer, 135.0)
+        learned = needles(secret / "rec" / "train" / "one.wav", localizer, 20.0)
     wanted = {name: [*runs, *learned[name]] for name, runs in wanted.items()}
     mine = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
     commands = [
@@ -166,8 +166,8 @@ def test_the_search_finds_what_lies_open(tmp_path: Path, monkeypatch: pytest.Mon
     sound = tmp_path / "a.wav"
     write_audio(sound, wave(135.0, 0.5), load_array(ARRAY).sample_rate)
     with threadpool_limits(1):
-        owl = store.create(tmp_path / "k.tyto", Localizer.new(ARRAY, n_features=100, seed=1))
-        wanted = needles(sound, owl, 135.0)
+        localizer = store.create(tmp_path / "k.tyto", Localizer.new(ARRAY, n_features=100, seed=1))
+        wanted = needles(sound, localizer, 135.0)
         with store.edit(tmp_path / "k.tyto") as localizer:
             localizer.teach(sound, 135.0, keep=True)
     assert found(wanted, [sound.read_bytes()]) == {"sound"}

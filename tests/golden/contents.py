@@ -399,9 +399,9 @@ def _located() -> Arrays:
     found = {f"{m} {n}": _answers(list(locate(wave, ARRAY, m, n_sources=n))) for m, n in asked}
     found["srp auto"] = _answers(list(locate(wave, ARRAY, n_sources="auto")))
     for name in ("plain", "model"):
-        owl = Localizer.from_bytes((GOLDEN / f"{name}.tyto").read_bytes())
-        found[f"{name} 2"] = _answers(owl.locate(wave, n_sources=2, context=1), "probability")
-        found[f"{name} auto"] = _answers(owl.locate(wave, n_sources="auto"), "probability")
+        localizer = Localizer.from_bytes((GOLDEN / f"{name}.tyto").read_bytes())
+        found[f"{name} 2"] = _answers(localizer.locate(wave, n_sources=2, context=1), "probability")
+        found[f"{name} auto"] = _answers(localizer.locate(wave, n_sources="auto"), "probability")
     return found
 
 

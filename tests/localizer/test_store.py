@@ -44,6 +44,7 @@ from tytoalba.errors import (
 )
 from tytoalba.localizer import store
 from tytoalba.localizer.localizer import Change, Localizer
+from tytoalba.storage.age import seal_bytes
 from tytoalba.storage.keys import (
     add_default_recipients,
     identity_path,
@@ -52,7 +53,7 @@ from tytoalba.storage.keys import (
     recipients_path,
 )
 from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path
-from tytoalba.storage.sealed import read_secret, seal_bytes, seal_file
+from tytoalba.storage.sealed import read_secret, seal_file
 from tytoalba.storage.signatures import SigningKey, TrustStore, find_signing_key, sign_file, signature_path
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="forks, and limits of POSIX")
@@ -449,23 +450,23 @@ def test_what_comes_from_elsewhere_must_be_signed_and_as_it_was(kit: Kit) -> Non
 
 
 def test_an_export_replaces_an_older_model_and_nothing_else(kit: Kit) -> None:
-    owl, model = read(kit.folder / "k.tyto"), kit.folder / "m.model"
+    localizer, model = read(kit.folder / "k.tyto"), kit.folder / "m.model"
     for _ in range(2):
-        assert store.export(owl, model, ["few frames"]) == signature_path(model)
+        assert store.export(localizer, model, ["few frames"]) == signature_path(model)
     assert model.stat().st_mode & 0o777 == 0o644
     assert b"few frames" in signature_path(model).read_bytes()
     (kit.folder / "notes.txt").write_text("mine")
     before = contents(kit.folder)
     for taken in ("k.tyto", "s.age", "notes.txt", "home"):
         with pytest.raises(FileError, match="is no model and stays as it is"):
-            store.export(owl, kit.folder / taken)
+            store.export(localizer, kit.folder / taken)
     assert contents(kit.folder) == before
 
 
 def test_a_model_with_a_signature_is_as_it_was_signed(kit: Kit) -> None:
-    owl, model = read(kit.folder / "k.tyto"), kit.folder / "m.model"
-    store.export(owl, model)
-    assert read(model).n_frames == owl.n_frames
+    localizer, model = read(kit.folder / "k.tyto"), kit.folder / "m.model"
+    store.export(localizer, model)
+    assert read(model).n_frames == localizer.n_frames
     other = Localizer(kit.start().model).to_bytes()
     mine = model.read_bytes()
     model.write_bytes(other)
@@ -476,16 +477,16 @@ def test_a_model_with_a_signature_is_as_it_was_signed(kit: Kit) -> None:
     with pytest.raises(UntrustedSignerError, match="tyto trust tyto-ed25519:"):
         read(model)
     signature_path(model).unlink()
-    assert read(model).n_frames == owl.n_frames
+    assert read(model).n_frames == localizer.n_frames
 
 
 def test_an_older_model_by_the_same_name_is_refused(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
-    owl, model = read(kit.folder / "k.tyto"), kit.folder / "m.model"
+    localizer, model = read(kit.folder / "k.tyto"), kit.folder / "m.model"
     signature = signature_path(model)
     kept = []
     for now in (1000, 2000):
         monkeypatch.setattr("tytoalba.localizer.store.time.time", lambda now=now: now)
-        store.export(owl, model)
+        store.export(localizer, model)
         read(model)
         kept.append(signature.read_bytes())
     read(model)  # the same again is no older one
@@ -497,7 +498,7 @@ def test_an_older_model_by_the_same_name_is_refused(kit: Kit, monkeypatch: pytes
     with pytest.raises(TytoError, match=r"seen\.json is damaged"):
         read(model)
     seen.unlink()
-    assert read(model).n_frames == owl.n_frames
+    assert read(model).n_frames == localizer.n_frames
 
 
 # ---- keys ----
@@ -735,9 +736,9 @@ def test_sealed_work_takes_hardly_longer(tmp_path: Path, monkeypatch: pytest.Mon
     add_default_recipients([public := make_identity(identity_path())])
     sound = write_wave(tmp_path / "a.wav", 135.0, 30.0)
     seal_file(sound, tmp_path / "a.wav.age", [public])
-    owl = Localizer.new(ARRAY, n_features=2000, seed=1)
+    localizer = Localizer.new(ARRAY, n_features=2000, seed=1)
     for name, sealed in (("k.tyto", False), ("s.age", True)):
-        store.create(tmp_path / name, owl, sealed=sealed)
+        store.create(tmp_path / name, localizer, sealed=sealed)
     before = {file: file.read_bytes() for file in tmp_path.glob("[ks].*")}
 
     def work(state: str, recording: str) -> tuple[float, float]:

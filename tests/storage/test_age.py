@@ -12,8 +12,8 @@ pytest.importorskip("pyrage")
 
 from tests.helpers.seals import CHUNK, Keys, names, new_key, public, sealed_with_passphrase
 from tytoalba.errors import SealError
-from tytoalba.storage.age import Passphrase
-from tytoalba.storage.sealed import open_bytes, open_file, rewrap, seal_bytes
+from tytoalba.storage.age import Passphrase, open_bytes, seal_bytes
+from tytoalba.storage.sealed import open_file, rewrap
 
 
 @pytest.fixture(scope="module")

@@ -23,21 +23,18 @@ pytest.importorskip("pyrage")
 
 from tests.helpers.seals import CHUNK, WRITES, Keys, names, new_key, public, sealed_with_passphrase
 from tytoalba.errors import FileError, MissingExtraError, SealError, WrongKeyError
-from tytoalba.storage import sealed as sealing
-from tytoalba.storage.age import Passphrase, Unsealing, has_passphrase, open_start
-from tytoalba.storage.sealed import (
+from tytoalba.storage.age import (
+    Passphrase,
+    Unsealing,
+    has_passphrase,
     is_sealed,
     open_bytes,
-    open_file,
+    open_start,
     open_stream,
-    read_secret,
-    rewrap,
-    same_content,
     seal_bytes,
-    seal_file,
     seal_stream,
-    write_secret,
 )
+from tytoalba.storage.sealed import open_file, read_secret, rewrap, same_content, seal_file, write_secret
 
 MARK = b"a voice in the kitchen"
 
@@ -383,7 +380,3 @@ def test_age_keygen_and_ours_write_the_same(tmp_path: Path) -> None:
     assert shapes[0] == shapes[1] == ["# created: ", "# public key: ", "AGE-SECRET-KEY-1"]
     assert public(theirs) in lines[0][1]
     assert public(ours) in lines[1][1]
-
-
-def test_all_that_is_offered_is_there() -> None:
-    assert all(hasattr(sealing, name) for name in sealing.__all__)

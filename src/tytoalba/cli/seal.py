@@ -16,7 +16,8 @@ from tytoalba.cli.options import AsJson, IdentityFile
 from tytoalba.errors import SealError, WrongKeyError
 
 if TYPE_CHECKING:
-    from tytoalba.storage.sealed import Advance, Passphrase, Recipient
+    from tytoalba.storage.age import Passphrase, Recipient
+    from tytoalba.storage.sealed import Advance
 
 SUFFIX = ".age"
 MEGABYTE = 10**6
@@ -206,7 +207,7 @@ def rewrap(
 
 def _all_of(paths: Sequence[Path], *, sealed: bool) -> list[Path]:
     """Files, and of folders those that are sealed, or those that are not; no links, nothing hidden."""
-    from tytoalba.storage.sealed import is_sealed
+    from tytoalba.storage.age import is_sealed
 
     found: list[Path] = []
     for path in paths:
@@ -247,7 +248,7 @@ def _recipients(to: list[str] | None, passphrase: bool) -> list[Recipient]:
 
 
 def _passphrases(recipients: Sequence[Recipient]) -> list[Passphrase]:
-    from tytoalba.storage.sealed import Passphrase
+    from tytoalba.storage.age import Passphrase
 
     return [one for one in recipients if isinstance(one, Passphrase)]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 from tytoalba.errors import FileError
+from tytoalba.storage.files import user_folder
 
 KNOWN = {"array": "The array of commands that are given none: a built-in name or a TOML file."}
 """Every setting, and what it is for."""
@@ -16,7 +16,7 @@ KNOWN = {"array": "The array of commands that are given none: a built-in name or
 
 def settings_file() -> Path:
     """Where the settings are: $XDG_CONFIG_HOME/tytoalba/config.toml."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "tytoalba" / "config.toml"
+    return user_folder("config") / "config.toml"
 
 
 def read_settings() -> dict[str, str]:

@@ -121,8 +121,9 @@ class Model:
 
     def to_bytes(self) -> bytes:
         """The file."""
-        told, arrays = self._parts()
-        header = {"array": self.array.to_toml(), "options": self.options, "n_frames": self.n_frames, **told}
+        of_prior, arrays = self._parts()
+        own = {"array": self.array.to_toml(), "options": self.options, "n_frames": self.n_frames}
+        header = own | of_prior
         return pack(KIND, VERSION, header, arrays)
 
     def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
@@ -130,19 +131,19 @@ class Model:
         return listed(self._parts()[1])
 
     def _parts(self) -> tuple[dict[str, Any], Arrays]:
-        told, arrays = prior_parts(replace(self.prior, frames={}))  # frames are for teaching
-        return told, {"W": self.W, "weight": self.weight, **arrays}
+        header, arrays = prior_parts(replace(self.prior, frames={}))  # frames are for teaching
+        return header, {"W": self.W, "weight": self.weight, **arrays}
 
     @classmethod
     def from_bytes(cls, data: bytes, what: str = "this file") -> Model:
         """What `to_bytes` gave; anything else is refused."""
-        told, arrays = unpack(data, KIND, VERSION, what)
-        refuse_removed(told, what)
+        header, arrays = unpack(data, KIND, VERSION, what)
+        refuse_removed(header, what)
         try:
-            prior = prior_from(told, arrays)
-            options = checked_options(told["options"])
-            array = fitting(MicArray.from_toml(told["array"], what), prior, options["n_features"])
-            W, weight, n_frames = arrays["W"], arrays["weight"], int(told["n_frames"])
+            prior = prior_from(header, arrays)
+            options = checked_options(header["options"])
+            array = fitting(MicArray.from_toml(header["array"], what), prior, options["n_features"])
+            W, weight, n_frames = arrays["W"], arrays["weight"], int(header["n_frames"])
         except (TytoError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise FileError(f"{what} is damaged: {error}") from error
         n = prior.n_directions
@@ -169,7 +170,7 @@ def fitting(array: MicArray, prior: Prior, n_features: int) -> MicArray:
 
 
 def task_of(prior: Prior, seed: int) -> Task:
-    """What a learner behind this prior is told: features of the array as it was built."""
+    """What a learner behind this prior gets: features of the array as it was built."""
     return Task(prior.gcc.n_features, seed=seed, array=prior.array, gcc=prior.gcc)
 
 
@@ -215,11 +216,11 @@ def checked_options(options: Any) -> dict[str, Any]:
 
 def prior_parts(prior: Prior) -> tuple[dict[str, Any], Arrays]:
     """A prior inside another file: what the header says, and its arrays."""
-    told, arrays = prior.parts()
-    return {"prior": told}, {f"prior.{name}": values for name, values in arrays.items()}
+    header, arrays = prior.parts()
+    return {"prior": header}, {f"prior.{name}": values for name, values in arrays.items()}
 
 
-def prior_from(told: dict[str, Any], arrays: Arrays) -> Prior:
+def prior_from(header: dict[str, Any], arrays: Arrays) -> Prior:
     """The prior of a file that holds one."""
     inner = {name.removeprefix("prior."): v for name, v in arrays.items() if name.startswith("prior.")}
-    return Prior.from_parts(told["prior"], inner, "its prior")
+    return Prior.from_parts(header["prior"], inner, "its prior")

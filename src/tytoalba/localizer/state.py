@@ -196,7 +196,7 @@ class State:
         return pack(KIND, VERSION, header, arrays)
 
     def _parts(self) -> tuple[dict[str, Any], Arrays]:
-        told, arrays = prior_parts(self.prior)
+        of_prior, arrays = prior_parts(self.prior)
         memory = self.learner.memory()
         arrays |= _packed(memory) | {"counts": memory["counts"]}
         for name, kept in self.kept.items():
@@ -211,30 +211,30 @@ class State:
                 name: {"who": k.who, "azimuth": list(k.azimuth), "time": k.time}
                 for name, k in self.kept.items()
             },
-            **told,
+            **of_prior,
         }
         return header, arrays
 
     @classmethod
     def from_bytes(cls, data: bytes, what: str = "this file") -> State:
         """What `to_bytes` gave; anything else, and sums that no lessons can have, are refused."""
-        told, arrays = unpack(data, KIND, VERSION, what)
-        refuse_removed(told, what)
+        header, arrays = unpack(data, KIND, VERSION, what)
+        refuse_removed(header, what)
         try:
-            options = checked_options(told["options"])
+            options = checked_options(header["options"])
             n_features = options["n_features"]
             if len(arrays["G"]) != n_features * (n_features + 1) // 2:  # before anything of that size is made
                 raise FileError("its sums are of another size")
-            prior = prior_from(told, arrays)
-            array = fitting(MicArray.from_toml(told["array"], what), prior, n_features)
+            prior = prior_from(header, arrays)
+            array = fitting(MicArray.from_toml(header["array"], what), prior, n_features)
             learner = _learner(prior, options)
             memory = _unpacked(arrays, n_features) | {"counts": arrays["counts"]}
             memory |= {"seed": np.array(options["seed"]), "prior": prior.digest}
             learner.restore(memory)
             learner.check()
-            lessons = {**told["lessons"]}
-            kept = {name: _kept(learner, name, about, arrays) for name, about in told["kept"].items()}
-            state = cls(array, learner, options, lessons, kept, told["owner"])
+            lessons = {**header["lessons"]}
+            kept = {name: _kept(learner, name, about, arrays) for name, about in header["kept"].items()}
+            state = cls(array, learner, options, lessons, kept, header["owner"])
             state._check()
             return state
         except (TytoError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -259,8 +259,8 @@ class State:
 
 def _meaning(prior: Prior) -> list[bytes]:
     """All of a prior that sums behind it depend on, and what is learned beside them."""
-    told, arrays = prior.parts()
-    constants = json.dumps([told["constants"], told["steps"], told["array"]], sort_keys=True)
+    header, arrays = prior.parts()
+    constants = json.dumps([header["constants"], header["steps"], header["array"]], sort_keys=True)
     return [constants.encode(), *(values.tobytes() for _, values in sorted(arrays.items()))]
 
 

@@ -35,11 +35,11 @@ from tytoalba.errors import (
 from tytoalba.localizer.localizer import Change, Localizer
 from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.state import State
-from tytoalba.storage.age import Identity, Keys
+from tytoalba.storage.age import Identity, Keys, Recipient, is_sealed, open_bytes, seal_bytes
 from tytoalba.storage.files import locked, read_bytes, written_whole
 from tytoalba.storage.keys import default_recipients, recipients_path
 from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path
-from tytoalba.storage.sealed import Recipient, is_sealed, open_bytes, opened, seal_bytes, write_secret
+from tytoalba.storage.sealed import opened, write_secret
 from tytoalba.storage.signatures import (
     LARGEST,
     SigningKey,

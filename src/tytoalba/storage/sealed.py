@@ -23,44 +23,18 @@ from tytoalba.errors import FileError, SealError
 from tytoalba.storage.age import (
     ARMOR,
     PIECE,
-    Identity,
-    Key,
     Keys,
-    Passphrase,
     Recipient,
     Unsealing,
     has_passphrase,
     head_of,
     is_sealed,
     open_bytes,
-    open_start,
     open_stream,
     seal_bytes,
     seal_stream,
 )
 from tytoalba.storage.files import locked, written_whole
-
-__all__ = [
-    "Identity",
-    "Key",
-    "Keys",
-    "Passphrase",
-    "Recipient",
-    "is_sealed",
-    "open_bytes",
-    "open_file",
-    "open_start",
-    "open_stream",
-    "opened",
-    "read_secret",
-    "rewrap",
-    "same_content",
-    "seal_bytes",
-    "seal_file",
-    "seal_stream",
-    "unsealed",
-    "write_secret",
-]
 
 Advance = Callable[[int], None]
 """Called with how many bytes were read since the last time."""

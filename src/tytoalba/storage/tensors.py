@@ -38,13 +38,13 @@ def write_tensors(
     from safetensors import SafetensorError
     from safetensors.numpy import save, save_file
 
-    told = {"tytoalba": json.dumps(header)}
+    metadata = {"tytoalba": json.dumps(header)}
     if recipients is not None:
-        write_secret(path, save(dict(arrays), told), recipients)
+        write_secret(path, save(dict(arrays), metadata), recipients)
         return
     try:
         with written_whole(path) as temporary:
-            save_file(dict(arrays), temporary, told)
+            save_file(dict(arrays), temporary, metadata)
     except SafetensorError as error:  # a full disk is none of its own
         raise OSError(f"{path} could not be written: {error}") from error
 

@@ -20,6 +20,7 @@ from tytoalba.learning.prior.prior import Prior, array_of, scores
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.symmetry import symmetries
+from tytoalba.storage.files import user_folder
 
 NEAR = 1e-3
 """Metres by which each microphone may miss its place in the array of a prior."""
@@ -76,9 +77,8 @@ def _first(fits: Callable[[MicArray], Fit | None]) -> tuple[Prior, Fit] | None:
 
 def prior_folder() -> Path:
     """Where `tyto prior` puts what it made: TYTO_PRIORS, or the user's data folder."""
-    told = os.environ.get("TYTO_PRIORS")
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(told) if told else Path(data) / "tytoalba" / "priors"
+    named = os.environ.get("TYTO_PRIORS")
+    return Path(named) if named else user_folder() / "priors"
 
 
 @lru_cache(maxsize=64)
