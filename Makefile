@@ -36,7 +36,7 @@ docs: install ## the documentation as pages, in site/
 	$(BIN)/mkdocs build --strict
 
 results: install ## tables, figures and page of docs/ from the JSON in results/
-	$(BIN)/tyto report results/paper/table1.json results/paper/expansion.json results/paper/eta.json results/paper/orders.json --output docs/results
+	$(BIN)/tyto report results/paper/table1.json results/learner/shipped-prior.json results/paper/expansion.json results/paper/eta.json results/paper/orders.json --output docs/results
 
 bench: install ## GCC-PHAT and SRP-PHAT beside plain scipy and pyroomacoustics
 	$(BIN)/tyto speed

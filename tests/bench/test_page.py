@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,14 @@ from tytoalba.bench import page as page
 from tytoalba.errors import DataError
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium on the PATH")
+without_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium on the PATH")
+
+
+def needs_browser(test: Callable[..., None]) -> Any:
+    """Mark a test as one that `.ci/run` runs after the suite, where there is a browser."""
+    return pytest.mark.end_to_end(without_browser(test))
+
+
 PICTURES = ["accuracy.png", "accuracy.svg", "matrix.png", "polar.png"]
 FILES = [*PICTURES, "report.html", "rows.csv", "tables.md", "tables.tex"]
 HOSTILE = (
@@ -133,6 +141,7 @@ def test_draws_curves_matrix_circle_and_tables(folder: Path, tmp_path: Path) -> 
     }
     assert "<dd>tyto bench x.toml</dd>" in body(shown)
     assert "[object" not in body(shown)
+    assert "grey: not yet learned, or no test frames" in body(shown)
     assert 'data-state="overall acc"' in shown
 
 

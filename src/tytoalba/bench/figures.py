@@ -39,8 +39,11 @@ _STYLES = {
     "finetune": Style("#8c8c8c", "dotted"),
     "mlp": Style("#56b4e9", "dashdot"),
     "srp": Style("#999933", "dashdot"),
+    "tyto": Style("#000000", "solid"),
+    "prior alone": Style("#000000", "dotted"),
+    "tyto without prior": Style("#7f5539", "solid"),
 }
-_SPARE = ("#e69f00", "#882255", "#44aa99", "#6a51a3", "#117733", "#aa4499", "#7f5539", "#1f78b4")
+_SPARE = ("#e69f00", "#882255", "#44aa99", "#6a51a3", "#117733", "#aa4499", "#1f78b4")
 _DASHES: tuple[Dash, ...] = ("solid", "dashed", "dotted", "dashdot")
 _MARKS = "osD^vP*X"
 _RINGS = (1, 2, 4, 10, 20, 40, 60, 100, 140, 180)  # degrees at the edge of a circle

@@ -83,8 +83,8 @@ def embed(value: Any) -> str:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """Names of the runs, each once."""
-    return "tytoalba: " + ", ".join(dict.fromkeys(run.name for run in runs))
+    """Names of the result files, each once."""
+    return "tytoalba: " + ", ".join(dict.fromkeys(run.path.stem for run in runs))
 
 
 def _payload(runs: Sequence[Run], summaries: Sequence[Summary], made: Sequence[Table]) -> dict[str, Any]:

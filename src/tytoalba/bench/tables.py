@@ -73,7 +73,7 @@ def summary(run: Run) -> Table:
     )
     note += "" if _is_sslr(run) else " Paper: its overall ACC on SSLR, other data: compare the order only."
     header = ["method", "one source", "two sources", "overall", PAPER, "forgets", "keeps"]
-    return Table("summary", f"{run.name}: {run.data_name}", header, rows, f"{note}{_masked(clean)}")
+    return Table("summary", f"{run.path.stem}: {run.data_name}", header, rows, f"{note}{_masked(clean)}")
 
 
 def plain(summaries: Sequence[Summary]) -> list[Summary]:
