@@ -16,7 +16,8 @@ from tytoalba.bench.lessons import Change, summary, teach_everywhere
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.errors import TytoError
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.prior.prior import Prior, prior_gcc, steering_matrices
+from tytoalba.learning.prior.features import prior_gcc, steering_matrices
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.tyto import Tyto
 from tytoalba.signal.angles import distance
 from tytoalba.signal.array import load_array

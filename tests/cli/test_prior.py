@@ -19,7 +19,8 @@ from tytoalba.data.simulation.scenes import Scenes
 from tytoalba.errors import TytoError
 from tytoalba.learning.prior import make as make
 from tytoalba.learning.prior import train as train
-from tytoalba.learning.prior.prior import Prior, prior_gcc, steering_matrices
+from tytoalba.learning.prior.features import prior_gcc, steering_matrices
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import find_prior, shipped_priors
 from tytoalba.signal.array import load_array
 

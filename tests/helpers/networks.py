@@ -15,7 +15,8 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from tests.helpers.waves import plane_waves
-from tytoalba.learning.prior.prior import Prior, prior_gcc, steering_matrices
+from tytoalba.learning.prior.features import prior_gcc, steering_matrices
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.gcc import GccPhat
 

@@ -11,7 +11,8 @@ import numpy as np
 from tytoalba.data.features import FeatureSet
 from tytoalba.data.simulation.scenes import Scenes, scene_features
 from tytoalba.data.simulation.voice import SyntheticVoices
-from tytoalba.learning.prior.prior import Prior, prior_gcc
+from tytoalba.learning.prior.features import prior_gcc
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.train import train_prior
 from tytoalba.learning.training import Recipe
 from tytoalba.signal.array import load_array

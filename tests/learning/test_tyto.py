@@ -19,7 +19,8 @@ from tytoalba.learning.inputs import fitting_prior, own_side, views_of
 from tytoalba.learning.method import Memory, Task
 from tytoalba.learning.methods.contract import check_method
 from tytoalba.learning.phases import Phase, groups, split
-from tytoalba.learning.prior.prior import Prior, prior_gcc, scores, steering_matrices
+from tytoalba.learning.prior.features import prior_gcc, scores, steering_matrices
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.sums import SCALE
 from tytoalba.learning.tyto import REACH, Tyto, answerable
 from tytoalba.signal.angles import decode, distance, wrap

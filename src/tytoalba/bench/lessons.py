@@ -22,7 +22,7 @@ from tytoalba.data.simulation.voice import Voices, choose_voices, say, split_spe
 from tytoalba.errors import TytoError
 from tytoalba.learning.method import Task
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.prior.prior import prior_gcc
+from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.learning.prior.registry import find_prior
 from tytoalba.learning.tyto import Tyto
 from tytoalba.signal.angles import decode, distance

@@ -86,7 +86,7 @@ class AnalyticHead:
     def learn(self, H: Array, Y: Array, times: int | np.integer[Any] = 1) -> Self:
         """Add rows: features H (n, n_features) and their labels Y (n, n_outputs).
 
-        times: how often every row counts, from 1 up; the sums are those of the rows learned so many times.
+        times: how often every row counts, from 1 up; the sums are those of rows repeated as often.
         """
         return self._become(self._plus(self._sum_up(H, Y, times)))
 
@@ -226,7 +226,7 @@ class AnalyticHead:
         return more._replace(n=n)
 
     def _sum_up(self, H: Array, Y: Array, times: int | np.integer[Any]) -> Statistics:
-        """The sums of some rows, each counted so many times, in fresh arrays where the head lives."""
+        """The sums of some rows, each counted `times` times, in fresh arrays where the head lives."""
         if not isinstance(times, int | np.integer) or isinstance(times, bool) or times < 1:
             raise HeadError(f"times must be a whole number from 1 up, got {times!r}; `forget` takes away")
         H, Y = self._rows(H, "H", self.n_features), self._rows(Y, "Y", self.n_outputs)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
 from tytoalba.learning.method import Task
-from tytoalba.learning.prior.prior import Prior, scores
+from tytoalba.learning.prior.features import scores
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import find_prior
 from tytoalba.learning.random_features import RandomFourier
 from tytoalba.signal.angles import N_DIRECTIONS
@@ -52,7 +53,7 @@ class Inputs:
         return self.expand(logits, self.prior.sound(x) if self.sound else None), scores(logits)
 
     def expand(self, logits: Any, sound: Any) -> Any:
-        """H of what the prior says (n_frames, 360) and of the scaled sound."""
+        """H of the prior's logits (n_frames, 360) and of the scaled sound."""
         assert self.prior
         Z = self.prior.standardised(logits)
         return self.features.codes(joined([Z, sound * self.sound]) if self.sound else Z)
@@ -99,7 +100,7 @@ def views_of(task: Task) -> list[tuple[Symmetry, Any]]:
 
 
 def own_side(X: NDArray[np.float32], n_sides: int) -> NDArray[np.intp]:
-    """One of so many sides for each frame (n_frames, n_inputs), drawn by what it holds: always the same."""
+    """One of `n_sides` sides for each frame (n_frames, n_inputs), drawn from its bits: always the same."""
     bits = np.ascontiguousarray(X[:, :8], np.float32).view(np.uint32).sum(axis=1, dtype=np.uint64)
     spread = bits * np.uint64(0x9E3779B97F4A7C15)  # the golden ratio: near bits become far ones
     return np.asarray((spread >> np.uint64(40)) % np.uint64(n_sides), np.intp)

@@ -22,7 +22,7 @@ from tytoalba.signal.array import MicArray
 from tytoalba.signal.gcc import GccPhat, min_max
 
 Memory = dict[str, NDArray[Any]]
-"""Everything a method keeps, by name: the checkpoint, and what a privacy audit looks at."""
+"""Everything a method keeps, by name: the checkpoint, and what a privacy audit inspects."""
 Scaling = Literal["frame", "min-max", "none"]
 BLOCK = 8192
 """Frames taken at a time, so that expanded features never fill the memory."""
@@ -176,7 +176,7 @@ def blocks(n_frames: int) -> Iterator[slice]:
 def checked_features(task: Task, X: ArrayLike, *, finite: bool = True) -> NDArray[np.float32]:
     """X as (n_frames, n_inputs) float32, row after row in memory; refused where that cannot be.
 
-    finite: False for those who look for NaN themselves (`refuse_holes`), where the frames go.
+    finite: False for callers that refuse NaN themselves (`refuse_holes`), on the device.
     """
     rows = np.asarray(X)
     if rows.ndim != 2 or rows.shape[1] != task.n_inputs:
@@ -192,7 +192,7 @@ def checked_features(task: Task, X: ArrayLike, *, finite: bool = True) -> NDArra
 
 
 def refuse_holes(rows: Any) -> None:
-    """Refuse NaN and infinity: one look at large arrays or tensors, and nothing as large beside them.
+    """Refuse NaN and infinity, in one pass over large arrays or tensors and without a copy.
 
     The sum is finite only if all values are; where it is not, they may still be so large that it overflowed.
     """

@@ -1,7 +1,7 @@
 """The analytic head as scikit-learn estimators, for any features and classes.
 
 `AnalyticClassifier` is ridge regression to one-hot labels on random features. Unlike other estimators with a
-`partial_fit`, it need not be told all classes at the first call, it can unlearn, and fitted ones can be
+`partial_fit`, it need not know all classes at the first call, it can unlearn, and fitted ones can be
 merged; each gives what `fit` on the rows that are left would give, up to rounding.
 """
 

@@ -242,7 +242,7 @@ def squared_error(X: Tensor, target: Tensor) -> Callable[[Network], Tensor]:
 def sides_of(
     views: Sequence[tuple[Symmetry, Any]], n_inputs: int, device: str | torch.device
 ) -> tuple[Tensor, Tensor] | None:
-    """Symmetries and their orders as `squared_loss` takes them; None where one cannot but look straight."""
+    """Symmetries and their orders as `squared_loss` takes them; None where there is only the plain view."""
     import torch
 
     if len(views) < 2:

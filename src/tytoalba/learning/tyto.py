@@ -1,4 +1,4 @@
-"""Our own learner: what the array's prior thinks beside the sound itself, random features, integer sums."""
+"""Our own learner: the prior's logits beside the sound itself, random features, integer sums."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tytoalba.learning.method import (
     refuse_holes,
 )
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.prior.prior import Prior, scores
+from tytoalba.learning.prior.features import scores
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.sums import SCALE, bring, gaussian_labels, quantize_labels
 from tytoalba.signal.angles import Float, count_directions
 
@@ -52,8 +53,8 @@ class Sums(NamedTuple):
 def answerable(counts: NDArray[np.int64], reach: float) -> NDArray[np.bool_]:
     """Directions that were taught, (n_directions,), and those between two whose surroundings meet.
 
-    reach: degrees of the surroundings. Not those beyond: where nothing can be heard, answers would go there
-    as often as anywhere.
+    reach: degrees of the surroundings. Directions beyond are left out: without evidence, answers
+    would go there as often as anywhere.
 
     >>> taught = np.zeros(360, np.int64)
     >>> taught[[10, 18, 40]] = 5
@@ -68,7 +69,7 @@ def answerable(counts: NDArray[np.int64], reach: float) -> NDArray[np.bool_]:
 class Tyto(Method):
     """Inputs Z -> cos(Z W / bandwidth + b) -> int8 -> G, Q in int64 -> ridge regression.
 
-    Z is what the prior of the array says (360 logits, standardised with constants from simulations) beside
+    Z are the logits of the array's prior (360, standardised with constants from simulations) beside
     the GCC-PHAT over all bands, scaled frame by frame; without a prior the latter alone. The prior, too, is
     what ridge regression departs from: scores are w B + H (W_Y - w W_B), where B are the prior's scores,
     W_Y and W_B regress the labels and B itself, and w falls from 1 to 0 at each direction with the frames
@@ -83,12 +84,12 @@ class Tyto(Method):
     variance of the score. It means the same for any D, and as a prior it does not grow with the number of
     frames (on validation rooms 0.1 was best for 3000 and for 13600 frames alike). Files call it alpha.
     prior: "auto" takes the one that comes with the array, if there is one for these features; "none"; or a
-    file. prior_frames: the prior's word at a direction counts as much as that many frames taught within
+    file. prior_frames: the prior at a direction counts as much as that many frames taught within
     5 degrees of it: w = prior_frames / (prior_frames + n).
     sound: weight of the GCC-PHAT beside the prior's logits.
     answers: directions that may be found: "taught" ones, as class-incremental learning has it, or "anywhere".
     simulated: how often each of the simulated frames that come with the prior counts beside what is taught,
-    with what the prior says of it, so that a lesson at one direction does not change the others; their sums
+    labelled by the prior itself, so that a lesson at one direction does not change the others; their sums
     are kept apart and are not part of the memory.
     views: from how many sides a frame may be looked at, where the array is symmetric (`symmetry`): questions
     are asked from every side and averaged.
@@ -176,7 +177,7 @@ class Tyto(Method):
         self._change(copy(self._head).learn(lesson.H, lesson.Y), self._counts + lesson.counts)
 
     def remove(self, lesson: Lesson | Sums) -> None:
-        """Forget a lesson exactly, as if it had never been learned; one that was not is refused if seen."""
+        """Forget a lesson exactly; one that was never learned is refused where that shows."""
         if (self._counts < lesson.counts).any():
             raise TytoError("this lesson was not learned here: its directions were not taught so often")
         head = copy(self._head)
@@ -304,7 +305,7 @@ class Tyto(Method):
             logits, sound = (self._beside(values) for values in self.prior.simulated_frames())
             head = AnalyticHead(self.n_features, self._head.n_outputs, exact=True, device=self._head.device)
             B = quantize_labels(scores(logits))
-            Y = joined([B, B]) if self.prior_frames else B  # the prior's word shall stay as it is
+            Y = joined([B, B]) if self.prior_frames else B  # the prior's scores shall stay as they are
             head.learn(self.inputs.expand(logits, sound), Y, times=self.simulated)
             self._from_simulation = head
         return self._from_simulation
@@ -318,7 +319,7 @@ class Tyto(Method):
         return np.asarray(np.nan_to_num(weight, nan=1.0))
 
     def _checked(self, phase: Phase) -> tuple[NDArray[np.float32], Float]:
-        """Frames, and all directions that each may come from as far as the array can tell."""
+        """Frames, and all directions that each may come from as far as the array can resolve."""
         X, azimuth, _ = checked_phase(self.task, phase, finite=not self.learns)
         return X, self.task.array.alike(azimuth) if self.task.array else azimuth
 

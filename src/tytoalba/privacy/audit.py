@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from tytoalba.data.features import FeatureSet
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.learning.phases import Phase
+from tytoalba.learning.prior.features import scores
 from tytoalba.learning.prior.make import scenes_of, simulate
-from tytoalba.learning.prior.prior import scores
 from tytoalba.learning.sums import SCALE
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.state import State

@@ -17,7 +17,7 @@ from tytoalba.data.simulation.scenes import Scenes, scene_features
 from tytoalba.data.simulation.stems import Stems, gather_stems
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.errors import DataError
-from tytoalba.learning.prior.prior import prior_gcc
+from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.signal.angles import distance
 from tytoalba.signal.array import SPEED_OF_SOUND, load_array
 from tytoalba.signal.gcc import GccPhat

@@ -25,7 +25,8 @@ from tytoalba.learning.prior.exact import (
     is_exact,
     layout,
 )
-from tytoalba.learning.prior.prior import Prior, prior_gcc, steering_matrices
+from tytoalba.learning.prior.features import prior_gcc, steering_matrices
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.signal.array import MicArray, builtin_arrays
 from tytoalba.signal.gcc import GccPhat
 

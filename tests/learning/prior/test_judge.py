@@ -31,6 +31,7 @@ from tytoalba.learning.prior import make as make
 from tytoalba.learning.prior import train as train
 from tytoalba.learning.prior.calibration import Calibration, evidence
 from tytoalba.learning.prior.decisions import Blend, candidates
+from tytoalba.learning.prior.features import prior_gcc, scores
 from tytoalba.learning.prior.judge import (
     MARGINS,
     SRP_WEIGHTS,
@@ -41,7 +42,7 @@ from tytoalba.learning.prior.judge import (
     judge,
     leave_one_out,
 )
-from tytoalba.learning.prior.prior import Prior, prior_gcc, scores
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import shipped_priors
 from tytoalba.learning.prior.train import train_prior
 from tytoalba.signal.angles import decode, decode_two, distance, encode

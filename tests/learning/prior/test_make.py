@@ -20,8 +20,8 @@ from tytoalba.data.simulation.stems import gather_stems
 from tytoalba.learning import training as training
 from tytoalba.learning.prior import make as make
 from tytoalba.learning.prior import train as train
+from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.learning.prior.make import scenes_of, simulate
-from tytoalba.learning.prior.prior import prior_gcc
 
 torch = pytest.importorskip("torch")
 

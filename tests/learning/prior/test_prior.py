@@ -18,15 +18,8 @@ from tests.helpers.waves import delayed, plane_waves
 from tytoalba.data.simulation.voice import SPEECH_RATE, SyntheticVoices, at_rate
 from tytoalba.errors import PriorError
 from tytoalba.learning.prior.exact import GRID
-from tytoalba.learning.prior.prior import (
-    FRAME_GRID,
-    TOP,
-    Prior,
-    full_band,
-    prior_gcc,
-    scores,
-    steering_matrices,
-)
+from tytoalba.learning.prior.features import TOP, full_band, prior_gcc, scores, steering_matrices
+from tytoalba.learning.prior.prior import FRAME_GRID, Prior
 from tytoalba.learning.prior.registry import shipped_priors
 from tytoalba.signal.angles import decode, distance
 from tytoalba.signal.array import MicArray, load_array

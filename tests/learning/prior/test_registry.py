@@ -16,7 +16,8 @@ from tests.helpers.waves import plane_waves
 from tytoalba.errors import PriorError, TytoError
 from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.decisions import Blend
-from tytoalba.learning.prior.prior import Prior, array_of, prior_gcc, scores
+from tytoalba.learning.prior.features import prior_gcc, scores
+from tytoalba.learning.prior.prior import Prior, array_of
 from tytoalba.learning.prior.registry import (
     PriorMaps,
     find_prior,

@@ -20,7 +20,8 @@ from tytoalba.data.features import FeatureSet
 from tytoalba.learning import training as training
 from tytoalba.learning.prior import make as make
 from tytoalba.learning.prior import train as train
-from tytoalba.learning.prior.prior import Prior, prior_gcc, scores, steering_matrices
+from tytoalba.learning.prior.features import prior_gcc, scores, steering_matrices
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.train import train_prior
 from tytoalba.learning.training import Recipe
 from tytoalba.signal.angles import decode, encode

@@ -15,7 +15,7 @@ from tytoalba.learning.method import Memory, Task, checked_array, checked_featur
 from tytoalba.learning.methods.finetune import Gradient, TrainingSet
 from tytoalba.learning.methods.replay import stack_azimuths
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.prior.prior import steering_matrices
+from tytoalba.learning.prior.features import steering_matrices
 from tytoalba.learning.training import GradientOptions, on_device, sides_of, squared_loss
 from tytoalba.signal.angles import N_DIRECTIONS, Float
 

@@ -4,7 +4,7 @@ Inputs, weights and activations are whole multiples of powers of two and every s
 below 2^53, which float64 holds exactly in whatever order they are added.
 
     GCC of the whole frame, of each window and pair -> steered maps -> cells of 3 degrees around the array
-    windows of the frame: `hear`, the most of what any of them says -> beside the cells of the whole frame
+    windows of the frame: `hear`, the maximum over windows -> beside the cells of the whole frame
     -> `enter` -> blocks: neighbours along the circle, mean and maximum over it -> `leave` -> 360 logits
 
 Cells come first in memory, (CELLS, n_frames, width), with the ends of the circle repeated beyond both: cells
@@ -147,7 +147,7 @@ def shifts(block: int) -> list[int]:
 
 
 def _cells(x: Array, steer: Array) -> Array:
-    """What each pair says of each cell, (CELLS x n_frames, n_maps x UNFOLD), of x (n_frames, n_maps, n_lags).
+    """Evidence of pairs for cells, (CELLS x n_frames, n_maps x UNFOLD), of x (n_frames, n_maps, n_lags).
 
     Not rounded: 12 bits of the features and 15 of the steering are few enough to go on exactly.
     """

@@ -14,7 +14,8 @@ from tytoalba.data.simulation.stems import Stems
 from tytoalba.errors import DataError
 from tytoalba.learning.prior.calibration import Calibration, evidence, expected_calibration_error
 from tytoalba.learning.prior.decisions import Blend, candidates, mixed_maps
-from tytoalba.learning.prior.prior import Prior, prior_gcc, scores
+from tytoalba.learning.prior.features import prior_gcc, scores
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.train import train_prior
 from tytoalba.signal.angles import Float, decode, decode_two, distance
 from tytoalba.signal.metrics import hits, match, within

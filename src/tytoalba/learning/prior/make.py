@@ -22,8 +22,9 @@ from tytoalba.data.simulation.scenes import Scenes, scene_features
 from tytoalba.data.simulation.stems import Stems, gather_stems
 from tytoalba.data.simulation.voice import SyntheticVoices, Voices, choose_voices
 from tytoalba.errors import MissingExtraError, TytoError
+from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.learning.prior.judge import Judgement, by_family, calibrated, judge, leave_one_out
-from tytoalba.learning.prior.prior import Prior, prior_gcc
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import prior_folder, same_places
 from tytoalba.learning.prior.train import FURTHER, RECIPE, train_prior
 from tytoalba.learning.training import Recipe
@@ -326,7 +327,7 @@ def scenes_of(
 def simulate(
     scenes: Scenes, n_scenes: int, *, processes: int = 1, on_progress: Progress | None = None
 ) -> FeatureSet:
-    """Frames of `n_scenes` scenes, as the prior of their array looks at them."""
+    """Frames of `n_scenes` scenes, as the prior of their array takes them."""
     gcc = prior_gcc(scenes.array)
     return scene_features(scenes, range(n_scenes), gcc, processes=processes, on_progress=on_progress)
 

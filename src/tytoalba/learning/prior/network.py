@@ -1,9 +1,9 @@
-"""The network of a prior, as it is trained: from what each pair of microphones says about each azimuth.
+"""The network of a prior, as it is trained: from the evidence of each pair of microphones.
 
-GCC-PHAT of every band and pair is steered to 360 azimuths (`prior.steering_matrices`, fixed by the array), so
-that the same few weights serve all around the circle: circular convolutions along the azimuth see the
-neighbourhood, maxima and means over the circle the rest. Windows of a frame go through one layer, and what
-any of them says most loudly stands beside the whole frame. Three neighbouring degrees are one cell, which
+GCC-PHAT of every band and pair is steered to 360 azimuths (`features.steering_matrices`, fixed by the array),
+so that the same few weights serve all around the circle: circular convolutions along the azimuth see the
+neighbourhood, maxima and means over the circle the rest. Windows of a frame go through one layer, and
+their maximum stands beside the whole frame. Three neighbouring degrees are one cell, which
 saves two thirds of the work. 0.15 million weights do what three million of a plain network do not
 (docs/how-it-works.md). `folded` gives them to `prior.Prior`, which needs no torch.
 """
@@ -160,7 +160,7 @@ class PriorNetwork(Network):
 
 
 def _cells(x: Tensor, matrix: Tensor) -> Tensor:
-    """What each pair says of each cell, (n_frames, CELLS, n_maps x UNFOLD)."""
+    """The evidence of each pair for each cell, (n_frames, CELLS, n_maps x UNFOLD)."""
     maps = torch.einsum("fpl,pla->fpa", x, matrix) * STEERED_GAIN
     return maps.reshape(len(x), len(matrix), CELLS, UNFOLD).transpose(1, 2).flatten(2)
 

@@ -1,9 +1,9 @@
-"""What an array is known to hear before anyone has used it: a network that saw simulations only.
+"""What is known of an array before anyone has used it: a network that learned from simulations only.
 
 A prior gives logits of 360 azimuths, a confidence, and the constants that bring features to one scale. It
 is a small file (safetensors, weights of 16 bits), works without torch, and its answers are the same to the
-bit whatever the batch, BLAS, number of threads or device (`ring`). So what a learner behind it was taught can
-be taken away exactly.
+bit whatever the batch, BLAS, number of threads or device (`exact`). So what a learner behind it was taught
+can be taken away exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.decisions import Blend
 from tytoalba.learning.prior.exact import (
     GRID,
-    MATRIX_GRID,
     UNFOLD,
     Array,
     Weights,
@@ -34,47 +33,27 @@ from tytoalba.learning.prior.exact import (
     layout,
     steering,
 )
+from tytoalba.learning.prior.features import (
+    full_band,
+    prior_gcc,
+    steering_matrices,
+    steering_matrix,
+)
 from tytoalba.signal.angles import N_DIRECTIONS
 from tytoalba.signal.array import MicArray
-from tytoalba.signal.gcc import Band, GccPhat
-from tytoalba.signal.srp import lag_matrix
+from tytoalba.signal.gcc import GccPhat
 from tytoalba.storage.tensors import read_header, read_tensors, write_tensors
 
 Content = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 """Header and arrays of a file."""
 
-PRIOR_BANDS: tuple[Band, ...] = ((100.0, 1000.0), (1000.0, 2000.0), (2000.0, 4000.0), (4000.0, 8000.0))
-"""Hz; a band's GCC-PHAT says how far it can be trusted, their sum does not."""
-PARTS = 4
-"""Seven windows of 43 ms beside each frame of 171: two voices seldom fill all of them together."""
 SOUND_GRID = 2.0**12
 """Steps of the features in `sound`: 1/grid."""
 FRAME_GRID = {"logits": 8.0, "sound": 16.0}
 """Steps of the simulated frames that a prior keeps, as int8: 1/step."""
 BLOCK, GPU_BLOCK = 8, 4096
 """Frames at a time."""
-TOP = 12.0
-"""Logits are cut at +-TOP before they become scores."""
 FORMAT, VERSION = "tytoalba-prior", 2
-
-
-def prior_gcc(array: MicArray) -> GccPhat:
-    """The features that priors of an array look at."""
-    bands = tuple(band for band in PRIOR_BANDS if band[0] < array.sample_rate / 2)
-    return GccPhat.for_array(array, array.frame_length, bands, parts=PARTS)
-
-
-def steering_matrices(array: MicArray, gcc: GccPhat) -> dict[str, NDArray[np.float64]]:
-    """`steering_matrix` of whole frames, and of their windows where there are any."""
-    found = {"matrix": steering_matrix(array, gcc.whole)}
-    return found | ({"window_matrix": steering_matrix(array, gcc.window)} if gcc.n_windows else {})
-
-
-def steering_matrix(array: MicArray, gcc: GccPhat) -> NDArray[np.float64]:
-    """GCC-PHAT of each band and pair to what it says of each azimuth: (n_bands x n_pairs, n_lags, 360)."""
-    bands = [lag_matrix(replace(gcc, bands=band), array, ridge=1e-3) for band in gcc.band_list]
-    steered = np.stack(bands).reshape(-1, gcc.n_lags, N_DIRECTIONS) * array.n_pairs
-    return np.asarray(np.round(steered * MATRIX_GRID) / MATRIX_GRID)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +85,7 @@ class Prior:
         """The network for another array: a beginning, neither calibrated nor with simulated frames.
 
         What a pair says of an azimuth means much the same in any array. So each pair of the new one gets the
-        mean weights of the old pairs, so many times that their sum is the same, and every place on the circle
+        mean weights of the old pairs, scaled so that their sum stays the same, and every place on the circle
         the mean of all places.
         """
         gcc, weights = prior_gcc(array), self.real_weights()
@@ -115,7 +94,7 @@ class Prior:
 
         def entry(rows: NDArray[np.float64]) -> NDArray[np.float64]:
             bands = rows.reshape(n_bands, n_pairs, UNFOLD, -1).sum(axis=1, keepdims=True)[:n_new_bands]
-            missing = n_new_bands - len(bands)  # those above what the old array could hear
+            missing = n_new_bands - len(bands)  # those above the old array's highest frequency
             bands = np.pad(bands, ((0, missing), (0, 0), (0, 0), (0, 0))).repeat(n_new_pairs, axis=1)
             return np.asarray(bands / n_new_pairs).reshape(-1, rows.shape[1])
 
@@ -141,7 +120,7 @@ class Prior:
             )
         _check_constants(self.constants)
         if not isinstance(self.about, dict):
-            raise PriorError("what this prior says about itself is damaged or was altered")
+            raise PriorError("the description of this prior is damaged or was altered")
         if self.frames:
             n = len(self.frames.get("logits", ()))
             kept = {name: (values.dtype.str, *values.shape) for name, values in self.frames.items()}
@@ -285,7 +264,7 @@ class Prior:
 
     @cached_property
     def _blends(self) -> dict[str, Blend]:
-        return {n: Blend.from_dict(told) for n, told in self.constants.get("blends", {}).items()}
+        return {n: Blend.from_dict(value) for n, value in self.constants.get("blends", {}).items()}
 
     def counting(self) -> list[Calibration]:
         """How far the highest peak of its scores, and the next, can be trusted to be a source."""
@@ -295,16 +274,16 @@ class Prior:
 
     @cached_property
     def _counting(self) -> list[Calibration]:
-        return [Calibration.from_dict(told) for told in self.constants.get("counting", [])]
+        return [Calibration.from_dict(value) for value in self.constants.get("counting", [])]
 
     def save(self, path: str | Path) -> None:
         """Write the prior as safetensors, whole or not at all."""
-        told, arrays = self.parts()
-        write_tensors(path, arrays, told)
+        header, arrays = self.parts()
+        write_tensors(path, arrays, header)
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What JSON can say of it, and its arrays: all that a file needs."""
-        told = {
+        """Header (for JSON) and arrays: all that a file needs."""
+        header = {
             "format": FORMAT,
             "version": VERSION,
             "array": self.array.to_toml(),
@@ -312,7 +291,7 @@ class Prior:
             "about": self.about,
             "constants": self.constants,
         }
-        return told, self.weights | {f"frames.{name}": values for name, values in self.frames.items()}
+        return header, self.weights | {f"frames.{name}": values for name, values in self.frames.items()}
 
     @classmethod
     def load(cls, path: str | Path) -> Prior:
@@ -321,23 +300,23 @@ class Prior:
         return cls.from_parts(header, arrays, str(path))
 
     @classmethod
-    def from_parts(cls, told: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str) -> Prior:
+    def from_parts(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str) -> Prior:
         """What `parts` gave; path: how errors call it."""
         try:
-            if told.get("version") != VERSION:
+            if header.get("version") != VERSION:
                 raise PriorError(
-                    f"{path} has version {told.get('version')}; this program reads {VERSION}, and "
+                    f"{path} has version {header.get('version')}; this program reads {VERSION}, and "
                     "`tyto prior ARRAY` makes a new one"
                 )
             frames = {k.removeprefix("frames."): v for k, v in arrays.items() if k.startswith("frames.")}
             weights = {k: v for k, v in arrays.items() if not k.startswith("frames.")}
             if any(values.dtype != np.int16 for values in weights.values()):
                 raise PriorError(f"{path}: weights must be int16; it was altered")
-            steps = {name: float(value) for name, value in told["steps"].items()}
+            steps = {name: float(value) for name, value in header["steps"].items()}
             if not all(0 < step <= 1 and np.log2(step) % 1 == 0 for step in steps.values()):
                 raise PriorError(f"{path}: the steps of weights must be powers of two; it was altered")
-            array = MicArray.from_toml(told["array"], path)
-            return cls(array, prior_gcc(array), weights, steps, told["about"], told["constants"], frames)
+            array = MicArray.from_toml(header["array"], path)
+            return cls(array, prior_gcc(array), weights, steps, header["about"], header["constants"], frames)
         except PriorError:
             raise
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
@@ -364,30 +343,6 @@ def _read(path: str | Path, read: Callable[[str | Path], Content]) -> Content:
     if header.get("format") != FORMAT:
         raise PriorError(f"{path} holds no prior; `tyto prior ARRAY` makes one")
     return header, arrays
-
-
-def full_band(gcc: GccPhat, X: Array) -> Array:
-    """GCC-PHAT of whole frames over all bands, (n_frames, n_pairs x n_lags), of that of each band.
-
-    Whole numbers stay whole: bands count by their bins, in whole multiples of the narrowest, and the
-    result is the sum over that many.
-    """
-    bins = [stop - start for start, stop in gcc.bins]
-    bands = X[:, : gcc.whole.n_features].reshape(len(X), len(bins), len(gcc.pairs) * gcc.n_lags)
-    total = bands[:, 0] * round(bins[0] / min(bins))
-    for b in range(1, len(bins)):
-        total = total + bands[:, b] * round(bins[b] / min(bins))
-    return total
-
-
-def scores(logits: Array) -> Array:
-    """Scores in 0..1 of logits on their grid, float32, looked up: the same bits everywhere."""
-    steps = (logits * GRID).clip(-TOP * GRID, TOP * GRID) + TOP * GRID
-    if isinstance(logits, np.ndarray):
-        return _SIGMOID[steps.astype(np.int64)]
-    import torch
-
-    return torch.tensor(_SIGMOID, device=logits.device)[steps.long()]
 
 
 @cache
@@ -441,12 +396,3 @@ def _step(values: NDArray[np.float64]) -> float:
     if not np.isfinite(largest) or largest >= 2**10:
         raise PriorError("a weight of the network is not finite or far too large: training went wrong")
     return float(2.0 ** np.ceil(np.log2(max(largest, 2.0**-10) / (2**15 - 1))))
-
-
-def _sigmoid_table() -> NDArray[np.float32]:
-    logit = np.arange(-TOP * GRID, TOP * GRID + 1) / GRID
-    return np.round(2.0**16 / (1.0 + np.exp(-logit))).astype(np.float32) / np.float32(2.0**16)
-
-
-_SIGMOID = _sigmoid_table()
-"""On a grid of 2^-16: an exponential that differs in its last bit gives the same."""

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from tytoalba.errors import PriorError
 from tytoalba.learning.prior.calibration import evidence
 from tytoalba.learning.prior.decisions import Blend
-from tytoalba.learning.prior.prior import Prior, array_of, scores
+from tytoalba.learning.prior.features import scores
+from tytoalba.learning.prior.prior import Prior, array_of
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.symmetry import symmetries

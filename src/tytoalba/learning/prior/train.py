@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.data.features import Progress
-from tytoalba.learning.prior.prior import Prior, steering_matrices
+from tytoalba.learning.prior.features import steering_matrices
+from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.training import Recipe
 from tytoalba.signal.angles import N_DIRECTIONS
 from tytoalba.signal.array import MicArray
