@@ -22,7 +22,7 @@ from tytoalba import Localizer
 from tytoalba.bench.plots import plot_evidence
 from tytoalba.data.recording import Recording
 from tytoalba.errors import FileError, TytoError
-from tytoalba.learning.prior.decisions import Opinion, count_sources
+from tytoalba.learning.prior.decisions import Decision, count_sources
 from tytoalba.learning.tyto import Lesson
 from tytoalba.localizer.localizer import SOURCE
 from tytoalba.localizer.state import DEFAULTS
@@ -47,25 +47,25 @@ def chances(found: Located) -> tuple[float, ...]:
 
 @pytest.mark.parametrize("who", ["x" * 201, "two\nlines", "\x1b[2J"])
 def test_a_name_is_one_printable_line(who: str) -> None:
-    owl = new()
-    before = owl.to_bytes()
+    localizer = new()
+    before = localizer.to_bytes()
     with pytest.raises(TytoError, match="a name is one line"):
-        owl.teach(A, 40.0, who=who, keep=True)
-    assert owl.to_bytes() == before
+        localizer.teach(A, 40.0, who=who, keep=True)
+    assert localizer.to_bytes() == before
 
 
 @pytest.fixture(scope="module")
 def taught_bytes() -> bytes:
     """Taught A at its place, B kept as ann's, C kept as bob's and later."""
-    owl = new()
-    owl.teach(A, 40.0)
-    owl.teach(B, 130.0, who="ann", keep=True, when=1000)
-    owl.teach(C, 250.0, who="bob", keep=True, when=2000)
-    return owl.to_bytes()
+    localizer = new()
+    localizer.teach(A, 40.0)
+    localizer.teach(B, 130.0, who="ann", keep=True, when=1000)
+    localizer.teach(C, 250.0, who="bob", keep=True, when=2000)
+    return localizer.to_bytes()
 
 
 @pytest.fixture
-def owl(taught_bytes: bytes) -> Localizer:
+def localizer(taught_bytes: bytes) -> Localizer:
     return Localizer.from_bytes(taught_bytes)
 
 
@@ -80,9 +80,9 @@ def fresh() -> Localizer:
 
 @pytest.mark.parametrize("name", ["pepper", "respeaker-usb-4", "respeaker-6mic"])
 def test_plane_waves_are_found_all_around(name: str) -> None:
-    owl = Localizer.new(name, n_features=30, seed=0)
+    localizer = Localizer.new(name, n_features=30, seed=0)
     for azimuth in range(4, 360, 51):
-        found = owl.locate(plane_wave(owl.array, azimuth, 0.26))
+        found = localizer.locate(plane_wave(localizer.array, azimuth, 0.26))
         assert [f.n_sources for f in found] == [1, 1]
         assert max(distance(f.azimuth[0], azimuth) for f in found) < 3, azimuth
         assert min(chances(f)[0] for f in found) > 0.5
@@ -111,13 +111,13 @@ def test_one_two_or_as_many_as_there_are(fresh: Localizer, places: tuple[float, 
 def test_what_srp_phat_says_is_added_where_the_prior_wants_it() -> None:
     blends = prior().constants["blends"]
     heavy = {n: blend | {"weight": 100.0, "margin": 1.0} for n, blend in blends.items()}
-    owl = new(prior=replace(prior(), constants=prior().constants | {"blends": heavy}))
+    localizer = new(prior=replace(prior(), constants=prior().constants | {"blends": heavy}))
     maps, srp = encode([[50.0]]), 0.1 * encode([[222.0]])  # the louder one after it was weighed
     for n_sources in (1, 2):
-        found = owl._decision(maps, srp, n_sources)[0]
+        found = localizer._decision(maps, srp, n_sources)[0]
         assert np.nanmin(distance(found.azimuth, 222.0)) < 1, n_sources
-    counted = count_sources(maps, owl.model.prior.counting(), max_sources=2, threshold=SOURCE)
-    np.testing.assert_array_equal(owl._decision(maps, srp, "auto")[0].azimuth, counted.azimuth)
+    counted = count_sources(maps, localizer.model.prior.counting(), max_sources=2, threshold=SOURCE)
+    np.testing.assert_array_equal(localizer._decision(maps, srp, "auto")[0].azimuth, counted.azimuth)
 
 
 def test_silence_has_no_direction(fresh: Localizer) -> None:
@@ -152,24 +152,26 @@ def test_what_is_not_sure_enough_is_left_out(fresh: Localizer, n_sources: Any) -
 @pytest.mark.parametrize("name", ["respeaker-usb-4", "linear-4"])
 def test_what_was_never_taught_can_be_left_out(name: str, yaw: float) -> None:
     mics = load_array(name).rotated(yaw)
-    owl = Localizer.new(mics, n_features=20, seed=0)
+    localizer = Localizer.new(mics, n_features=20, seed=0)
     here, far = yaw + 40.0, yaw - 30.0
     sound, elsewhere = plane_wave(mics, here), plane_wave(mics, far)
-    assert {f.n_sources for f in owl.locate(sound, taught_only=True)} == {0}  # nothing was
+    assert {f.n_sources for f in localizer.locate(sound, taught_only=True)} == {0}  # nothing was
     image = 180.0 - 40.0 + yaw if mics.mirror_axis is not None else here
-    owl.teach(plane_wave(mics, here, seed=1), image)  # a line hears the same from there
+    localizer.teach(plane_wave(mics, here, seed=1), image)  # a line hears the same from there
     for n_sources in (1, "auto"):
-        found = owl.locate(sound, n_sources=n_sources, taught_only=True)
+        found = localizer.locate(sound, n_sources=n_sources, taught_only=True)
         assert {f.n_sources for f in found} == {1}
         assert max(float(distance(f.azimuth[0], here)) for f in found) < 6
-        assert {f.n_sources for f in owl.locate(elsewhere, n_sources=n_sources, taught_only=True)} == {0}
-    assert {f.n_sources for f in owl.locate(elsewhere)} == {1}
+        assert {f.n_sources for f in localizer.locate(elsewhere, n_sources=n_sources, taught_only=True)} == {
+            0
+        }
+    assert {f.n_sources for f in localizer.locate(elsewhere)} == {1}
 
 
 def test_taught_means_within_ten_degrees(fresh: Localizer, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = np.array([[100.0], [110.0], [110.6], [89.4], [90.0]])
     monkeypatch.setattr(Localizer, "evidence", property(lambda _: np.eye(360, dtype=np.int64)[100]))
-    decided = Opinion(answers, np.full((5, 1), 0.5)), np.zeros((5, 360))
+    decided = Decision(answers, np.full((5, 1), 0.5)), np.zeros((5, 360))
     monkeypatch.setattr(Localizer, "_decision", lambda *_: decided)
     found = fresh.locate(plane_wave(ARRAY, 0.0, 0.52), taught_only=True)
     assert [f.n_sources for f in found] == [1, 1, 0, 0, 1]
@@ -184,9 +186,9 @@ def test_context_is_the_average_over_neighbours(fresh: Localizer) -> None:
     averaged = [(maps[n].mean(axis=0), fallback[n].mean(axis=0)) for n in near]
     expected = [prior().blend(1)(m[None], f[None], 1) for m, f in averaged]
     found = fresh.locate(sound, context=2)
-    for f, opinion, (m, _) in zip(found, expected, averaged, strict=True):
-        assert distance(f.azimuth[0], refine(m[None], opinion.azimuth)[0, 0]) < 0.02  # between the degrees
-        assert chances(f)[0] == pytest.approx(opinion.probability[0, 0], abs=1e-4)
+    for f, decision, (m, _) in zip(found, expected, averaged, strict=True):
+        assert distance(f.azimuth[0], refine(m[None], decision.azimuth)[0, 0]) < 0.02  # between the degrees
+        assert chances(f)[0] == pytest.approx(decision.probability[0, 0], abs=1e-4)
     assert found != fresh.locate(sound)
     assert fresh.locate(sound, context=100) == fresh.locate(sound, context=len(X) - 1)
 
@@ -207,35 +209,35 @@ def test_a_direction_is_never_360(fresh: Localizer) -> None:
 def test_teaching_moves_answers_where_the_device_is_wrong() -> None:
     """Built in 40 degrees askew, and nobody told: taught there, it is right there, and wrong elsewhere."""
     askew = ARRAY.rotated(40.0)
-    owl = new(200, prior_frames=1.0)
+    localizer = new(200, prior_frames=1.0)
     sound = plane_wave(askew, 100.0, 3.0, seed=3)
-    before = owl.locate(sound[:, :8000], context=2)
+    before = localizer.locate(sound[:, :8000], context=2)
     assert all(distance(f.azimuth[0], 60.0) < 3 for f in before)
-    owl.teach(sound, 100.0)
+    localizer.teach(sound, 100.0)
     test = plane_wave(askew, 100.0, 0.5, seed=4)
-    assert all(distance(f.azimuth[0], 100.0) < 5 for f in owl.locate(test, context=2))
+    assert all(distance(f.azimuth[0], 100.0) < 5 for f in localizer.locate(test, context=2))
     elsewhere = plane_wave(askew, 270.0, 0.5, seed=5)
-    assert all(distance(f.azimuth[0], 230.0) < 5 for f in owl.locate(elsewhere, context=2))
+    assert all(distance(f.azimuth[0], 230.0) < 5 for f in localizer.locate(elsewhere, context=2))
 
 
 def test_how_it_is_mounted_turns_what_is_taught_and_answered() -> None:
     """What an array mounted at 30 degrees learns at 90 is what it would learn at 60 unturned."""
     turned, plain = ARRAY.rotated(30.0), new()
-    owl = new(array=turned)
+    localizer = new(array=turned)
     sound = plane_wave(turned, 90.0, 0.35)
-    owl.teach(sound, 90.0)
+    localizer.teach(sound, 90.0)
     plain.teach(sound, 60.0)
-    assert np.array_equal(owl.state.learner.memory()["Q"], plain.state.learner.memory()["Q"])
-    assert np.flatnonzero(owl.evidence).tolist() == [90]
+    assert np.array_equal(localizer.state.learner.memory()["Q"], plain.state.learner.memory()["Q"])
+    assert np.flatnonzero(localizer.evidence).tolist() == [90]
     assert np.flatnonzero(plain.evidence).tolist() == [60]
-    for turned_one, plain_one in zip(owl.locate(sound), plain.locate(sound), strict=True):
+    for turned_one, plain_one in zip(localizer.locate(sound), plain.locate(sound), strict=True):
         assert distance(turned_one.azimuth[0], plain_one.azimuth[0] + 30) < 0.011
         assert distance(turned_one.azimuth[0], 90.0) < 3
     kept = new(array=turned)
     kept.teach(sound, 90.0, keep=True)
     assert kept.forget(azimuth=90.0).n_frames == 3
     with pytest.raises(TytoError, match="differ in their array or how it is mounted"):
-        plain.merge(owl)
+        plain.merge(localizer)
     askew = new(array=ARRAY.rotated(12.5))
     assert distance(askew.locate(plane_wave(askew.array, 5.0, 0.3))[0].azimuth[0], 5.0) < 3
 
@@ -261,11 +263,11 @@ def test_microphones_in_another_order_turned_and_shifted_are_the_same_localizer(
 
 
 def test_two_at_once_are_taught_as_two() -> None:
-    owl = new()
-    change = owl.teach(plane_wave(ARRAY, (40.0, 170.0), 0.35), (40.0, 170.0))
-    assert change.n_frames == owl.n_frames == 3
-    assert np.flatnonzero(owl.evidence).tolist() == [40, 170]
-    assert Localizer(owl.model).n_frames == 3
+    localizer = new()
+    change = localizer.teach(plane_wave(ARRAY, (40.0, 170.0), 0.35), (40.0, 170.0))
+    assert change.n_frames == localizer.n_frames == 3
+    assert np.flatnonzero(localizer.evidence).tolist() == [40, 170]
+    assert Localizer(localizer.model).n_frames == 3
 
 
 def labelled(sound: Any, azimuth: float, n: int = 3) -> Recording:
@@ -294,14 +296,14 @@ def test_recordings_are_learned_as_one_by_one() -> None:
 
 def without(*kept: str) -> bytes:
     """Bytes of the taught one, as if some lessons had never been."""
-    owl = new()
+    localizer = new()
     if "A" not in kept:
-        owl.teach(A, 40.0)
+        localizer.teach(A, 40.0)
     if "B" not in kept:
-        owl.teach(B, 130.0, who="ann", keep=True, when=1000)
+        localizer.teach(B, 130.0, who="ann", keep=True, when=1000)
     if "C" not in kept:
-        owl.teach(C, 250.0, who="bob", keep=True, when=2000)
-    return owl.to_bytes()
+        localizer.teach(C, 250.0, who="bob", keep=True, when=2000)
+    return localizer.to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -318,43 +320,43 @@ def without(*kept: str) -> bytes:
         ({"since": 1000}, "BC"),
     ],
 )
-def test_forgotten_is_as_never_taught(owl: Localizer, what: dict[str, Any], gone: str) -> None:
-    change = owl.forget(**what)
+def test_forgotten_is_as_never_taught(localizer: Localizer, what: dict[str, Any], gone: str) -> None:
+    change = localizer.forget(**what)
     assert (change.n_frames, len(change.lessons)) == (3 * len(gone), len(gone))
-    assert owl.to_bytes() == without(*gone)
+    assert localizer.to_bytes() == without(*gone)
 
 
 @pytest.mark.parametrize("n_features", [1, 30])
 def test_what_was_kept_as_sums_is_forgotten_as_well(n_features: int) -> None:
-    owl, sound = new(n_features), plane_wave(ARRAY, 77.0, 0.6)
-    never = owl.to_bytes()
-    owl.teach(sound, 77.0, who="ann", keep=True)
-    (kept,) = owl.state.kept.values()
+    localizer, sound = new(n_features), plane_wave(ARRAY, 77.0, 0.6)
+    never = localizer.to_bytes()
+    localizer.teach(sound, 77.0, who="ann", keep=True)
+    (kept,) = localizer.state.kept.values()
     assert isinstance(kept.part, Lesson) == (n_features == 30)
-    again = Localizer.from_bytes(owl.to_bytes())
-    for one in (owl, again):
+    again = Localizer.from_bytes(localizer.to_bytes())
+    for one in (localizer, again):
         one.forget(who="ann")
         assert one.to_bytes() == never
 
 
-def test_what_was_forgotten_does_not_answer(owl: Localizer) -> None:
+def test_what_was_forgotten_does_not_answer(localizer: Localizer) -> None:
     test = plane_wave(ARRAY, 130.0, 0.35, seed=9)
-    before = owl.model.scores(owl._frontend.lesson(test))
-    owl.forget(who="ann")
+    before = localizer.model.scores(localizer._frontend.lesson(test))
+    localizer.forget(who="ann")
     never = Localizer.from_bytes(without("B"))
-    assert not np.array_equal(owl.model.scores(owl._frontend.lesson(test)), before)
-    assert owl.locate(test) == never.locate(test)
+    assert not np.array_equal(localizer.model.scores(localizer._frontend.lesson(test)), before)
+    assert localizer.locate(test) == never.locate(test)
 
 
-def test_merged_and_forgotten(owl: Localizer) -> None:
-    mine, theirs = Localizer.like(owl), Localizer.like(owl)
+def test_merged_and_forgotten(localizer: Localizer) -> None:
+    mine, theirs = Localizer.like(localizer), Localizer.like(localizer)
     mine.teach(A, 40.0)
     theirs.teach(C, 250.0, who="bob", keep=True, when=2000)
     theirs.teach(B, 130.0, who="ann", keep=True, when=1000)
     only_mine = mine.to_bytes()
     change = mine.merge(theirs)
     assert change.n_frames == theirs.n_frames == 6
-    assert mine.to_bytes() == owl.to_bytes()
+    assert mine.to_bytes() == localizer.to_bytes()
     mine.forget(since=0)
     assert mine.to_bytes() == only_mine
 
@@ -421,12 +423,14 @@ LIKE: dict[str, Callable[[], Localizer]] = {
         (lambda o: o.locate(A[:, :100]), "too short"),
     ],
 )
-def test_refused_and_unchanged(owl: Localizer, attempt: Callable[[Localizer], Any], complaint: str) -> None:
-    before = owl.to_bytes()
+def test_refused_and_unchanged(
+    localizer: Localizer, attempt: Callable[[Localizer], Any], complaint: str
+) -> None:
+    before = localizer.to_bytes()
     with pytest.raises(TytoError, match=complaint):
-        attempt(owl)
-    assert owl.to_bytes() == before
-    assert owl.n_frames == 9
+        attempt(localizer)
+    assert localizer.to_bytes() == before
+    assert localizer.n_frames == 9
 
 
 @pytest.mark.parametrize("n_sources", [1, 2, "auto"])
@@ -462,12 +466,12 @@ def test_seeds_are_secret_unless_they_are_told() -> None:
 # ---- models
 
 
-def test_a_model_answers_as_its_state_and_cannot_learn(owl: Localizer) -> None:
-    model = Localizer.from_bytes(owl.model.to_bytes())
-    assert (owl.can_learn, model.can_learn) == (True, False)
+def test_a_model_answers_as_its_state_and_cannot_learn(localizer: Localizer) -> None:
+    model = Localizer.from_bytes(localizer.model.to_bytes())
+    assert (localizer.can_learn, model.can_learn) == (True, False)
     sound = plane_wave(ARRAY, (130.0, 300.0), 0.5)
     for n_sources in (1, 2, "auto"):
-        assert model.locate(sound, n_sources=n_sources, context=1) == owl.locate(
+        assert model.locate(sound, n_sources=n_sources, context=1) == localizer.locate(
             sound, n_sources=n_sources, context=1
         )
     before = model.to_bytes()
@@ -477,35 +481,35 @@ def test_a_model_answers_as_its_state_and_cannot_learn(owl: Localizer) -> None:
         lambda: model.forget(who="ann"),
         lambda: model.forget(B, 130.0),
         lambda: model.forget_recordings([labelled(A, 40.0)]),
-        lambda: model.merge(owl),
+        lambda: model.merge(localizer),
         lambda: Localizer.like(model),
         lambda: model.owned_by("me"),
     ]
     for attempt in attempts:
         with pytest.raises(TytoError, match="this is a model: it locates and cannot learn"):
             attempt()
-    assert model.to_bytes() == before == owl.model.to_bytes()
+    assert model.to_bytes() == before == localizer.model.to_bytes()
     assert (model.n_frames, model.owner) == (9, "")
     assert not model.evidence.any()
     assert model.array == ARRAY
     assert {name for name, *_ in model.inventory() if "." not in name} == {"W", "weight"}
 
 
-def test_owners_are_written_down(owl: Localizer, tmp_path: Path) -> None:
-    mine = owl.owned_by("f" * 64)
-    assert (owl.owner, mine.owner) == ("", "f" * 64)
+def test_owners_are_written_down(localizer: Localizer, tmp_path: Path) -> None:
+    mine = localizer.owned_by("f" * 64)
+    assert (localizer.owner, mine.owner) == ("", "f" * 64)
     assert Localizer.from_bytes(mine.to_bytes()).owner == "f" * 64
     mine.forget(who="ann")
     assert mine.owner == "f" * 64
-    assert owl.n_frames == 9
+    assert localizer.n_frames == 9
     with pytest.raises(TytoError, match=r"has a ledger.*open_store\(path\)\.edit\(\)"):
         mine.save(tmp_path / "mine")
     mine.owned_by("").save(tmp_path / "mine")
     assert Localizer.load(tmp_path / "mine").owner == ""
 
 
-def test_what_was_taught_can_be_seen(owl: Localizer) -> None:
-    counts = owl.evidence
+def test_what_was_taught_can_be_seen(localizer: Localizer) -> None:
+    counts = localizer.evidence
     assert {k: int(counts[k]) for k in np.flatnonzero(counts)} == {40: 3, 130: 3, 250: 3}
     pytest.importorskip("matplotlib")
     figure = plot_evidence(counts, "taught")
@@ -522,23 +526,23 @@ def test_what_was_taught_can_be_seen(owl: Localizer) -> None:
 # ---- files
 
 
-def test_saved_and_loaded_it_goes_on_the_same(owl: Localizer, tmp_path: Path) -> None:
-    path = tmp_path / "owl.state"
-    owl.save(path)
+def test_saved_and_loaded_it_goes_on_the_same(localizer: Localizer, tmp_path: Path) -> None:
+    path = tmp_path / "localizer.state"
+    localizer.save(path)
     assert path.stat().st_mode & 0o777 == 0o600
     again = Localizer.load(path)
-    assert again.to_bytes() == owl.to_bytes() == path.read_bytes()
+    assert again.to_bytes() == localizer.to_bytes() == path.read_bytes()
     more = plane_wave(ARRAY, 10.0, 0.35, seed=8)
-    for one in (owl, again):
+    for one in (localizer, again):
         one.teach(more, 10.0)
         one.forget(A, 40.0)
-    assert again.to_bytes() == owl.to_bytes()
-    assert again.locate(B) == owl.locate(B)
-    Localizer(owl.model).save(tmp_path / "owl.model")
-    assert Localizer.load(tmp_path / "owl.model").locate(B) == owl.locate(B)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["owl.model", "owl.state"]
+    assert again.to_bytes() == localizer.to_bytes()
+    assert again.locate(B) == localizer.locate(B)
+    Localizer(localizer.model).save(tmp_path / "localizer.model")
+    assert Localizer.load(tmp_path / "localizer.model").locate(B) == localizer.locate(B)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["localizer.model", "localizer.state"]
     with pytest.raises(TytoError, match="folder"):
-        owl.save(tmp_path / "nowhere" / "owl.state")
+        localizer.save(tmp_path / "nowhere" / "localizer.state")
 
 
 class Trap:
@@ -583,8 +587,8 @@ def test_foreign_files_are_refused_and_never_run(tmp_path: Path, taught_bytes: b
 
 def test_a_file_that_lacks_a_calibration_says_so() -> None:
     bare = replace(prior(), constants={})
-    owl = new(prior=bare)
-    again = Localizer.from_bytes(owl.to_bytes())
+    localizer = new(prior=bare)
+    again = Localizer.from_bytes(localizer.to_bytes())
     with pytest.raises(TytoError, match="was not calibrated"):
         again.locate(A)
 
@@ -597,18 +601,18 @@ for name in ("torch", "pyrage", "cryptography", "matplotlib", "sklearn", "h5py",
 import numpy as np
 from tytoalba import Localizer
 from tytoalba.localizer.store import has_extra
-owl = Localizer.new("respeaker-usb-4", n_features=20, seed=0)
-never = owl.to_bytes()
+localizer = Localizer.new("respeaker-usb-4", n_features=20, seed=0)
+never = localizer.to_bytes()
 noise = np.random.default_rng(0).standard_normal((4, 6000)) * 0.1
-owl.teach(noise, 90.0, who="ann", keep=True)
-path = sys.argv[1] + "/owl"
-owl.save(path)
-owl = Localizer.load(path)
-print(len(owl.locate(noise, n_sources="auto")), owl.n_frames, has_extra())
-Localizer(owl.model).save(path + ".model")
-print(Localizer.load(path + ".model").locate(noise) == owl.locate(noise))
-owl.forget(who="ann")
-print(owl.to_bytes() == never)
+localizer.teach(noise, 90.0, who="ann", keep=True)
+path = sys.argv[1] + "/localizer"
+localizer.save(path)
+localizer = Localizer.load(path)
+print(len(localizer.locate(noise, n_sources="auto")), localizer.n_frames, has_extra())
+Localizer(localizer.model).save(path + ".model")
+print(Localizer.load(path + ".model").locate(noise) == localizer.locate(noise))
+localizer.forget(who="ann")
+print(localizer.to_bytes() == never)
 """
     command = [sys.executable, "-c", code, str(tmp_path)]
     alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

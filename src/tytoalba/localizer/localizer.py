@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tytoalba.data.recording import Recording
 from tytoalba.errors import FileError, TytoError
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.prior.decisions import Opinion, count_sources, known
+from tytoalba.learning.prior.decisions import Decision, count_sources, known
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import fitting_prior
 from tytoalba.localizer.frontend import FrontEnd
@@ -110,10 +110,35 @@ class Localizer:
         prior: Prior | None = None,
         **options: Any,
     ) -> Localizer:
-        """One that knows what simulations of its array taught it, and nothing else.
+        """Make one that knows what simulations of its array taught it, and nothing else.
 
-        seed: of the random features; by default a secret one, which keeps what is learned unreadable to who
-        lacks it. Localizers that shall be merged need the same. options: `state.DEFAULTS`.
+        Parameters
+        ----------
+        array : MicArray, str or Path
+            An array, the name of a built-in one, or its TOML file.
+        n_features : int, optional
+            Random features of the learner; 2000 if not given.
+        seed : int, optional
+            Of the random features. By default a secret one, without which nobody can read what was learned.
+            Localizers that shall be merged need the same: see `like`.
+        prior : Prior, optional
+            What to start from; by default the one that fits the array.
+        **options
+            Those of `tytoalba.localizer.state.DEFAULTS`.
+
+        Returns
+        -------
+        Localizer
+
+        Raises
+        ------
+        PriorError
+            No prior fits the array; the message says how to make one.
+
+        Examples
+        --------
+        >>> Localizer.new("respeaker-usb-4", n_features=50).n_frames
+        0
         """
         mics = array if isinstance(array, MicArray) else load_array(array)
         known = prior or fitting_prior(mics)[0]
@@ -130,7 +155,24 @@ class Localizer:
 
     @classmethod
     def load(cls, path: str | Path, keys: Keys = None) -> Localizer:
-        """Read a state or a model, sealed or plain. keys: what opens a sealed one."""
+        """Read a state or a model.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its file, sealed or plain.
+        keys : sequence of identities, optional
+            What opens a sealed one.
+
+        Returns
+        -------
+        Localizer
+
+        Raises
+        ------
+        FileError
+            No such file, or one that is damaged, altered or foreign.
+        """
         from tytoalba.storage.sealed import read_secret
 
         return cls.from_bytes(read_secret(path, keys), str(path))
@@ -333,15 +375,15 @@ class Localizer:
             raise TytoError("a model does not tell where it was taught: ask the state that it was made from")
         return Stream(_Decider(self, n_sources, taught_only), **options)
 
-    def answers(self, recording: Recording, n_sources: Literal[1, 2]) -> Opinion:
+    def answers(self, recording: Recording, n_sources: Literal[1, 2]) -> Decision:
         """What is found in the frames of a labelled recording with that many sources, without context."""
         X, azimuth = self._frontend.labelled(recording)
         X = X[np.isfinite(azimuth).sum(axis=1) == n_sources]
         maps = self.model.scores(X)
-        opinion, _ = self._decision(maps, self.model.prior.srp_maps(X), n_sources)
-        return replace(opinion, azimuth=self._mounted(maps, opinion.azimuth))
+        decision, _ = self._decision(maps, self.model.prior.srp_maps(X), n_sources)
+        return replace(decision, azimuth=self._mounted(maps, decision.azimuth))
 
-    def _decision(self, maps: Float, fallback: Float, n_sources: Sources) -> tuple[Opinion, Float]:
+    def _decision(self, maps: Float, fallback: Float, n_sources: Sources) -> tuple[Decision, Float]:
         """Directions in the frame of the prior, and the map that decided, (n_frames, 360)."""
         prior = self.model.prior
         once = prior.array.heard_once
@@ -369,11 +411,44 @@ class Localizer:
         sample_rate: int | None = None,
         keys: Keys = None,
     ) -> Change:
-        """Learn that this sound comes from there: one direction, or those of several at the same time.
+        """Learn that this sound comes from there.
 
-        keep: also keep the rows of this lesson, so that it can be forgotten without its recording; then
-        who taught it, where and when (seconds since 1970) are written down too. sample_rate, keys: as for
-        `locate`.
+        Parameters
+        ----------
+        audio : path, list of paths, binary file object or array
+            The recording; pauses in it are not learned.
+        azimuth : float or sequence of float
+            Degrees, as the array is mounted: of one source, or of two that sound at the same time.
+        who : str
+            Who teaches; written down only with `keep`.
+        keep : bool
+            Keep the rows of this lesson, so that it can be forgotten without its recording. Who taught it,
+            where and when are then written down too.
+        when : int, optional
+            Seconds since 1970; now if not given.
+        sample_rate, keys
+            As for `locate`.
+
+        Returns
+        -------
+        Change
+            How many frames were learned, and the digest of the lesson.
+
+        Raises
+        ------
+        AudioError
+            A recording that cannot be used, or is silent.
+        TytoError
+            It was taught already, or this is a model; nothing was changed.
+
+        Examples
+        --------
+        >>> localizer = Localizer.new("respeaker-usb-4", n_features=50, seed=0)
+        >>> noise = np.random.default_rng(0).standard_normal((4, 16000)) * 0.1
+        >>> localizer.teach(noise, 135.0, who="anna", keep=True).n_frames
+        10
+        >>> localizer.forget(who="anna").n_frames, localizer.n_frames
+        (10, 0)
         """
         places = self._frontend.places(azimuth)
         if who and not keep:
@@ -383,8 +458,8 @@ class Localizer:
                 f"a name is one line of up to {LONGEST_NAME} printable characters, got {who[:40]!r}"
             )
         taught_at = int(time.time() if when is None else when)
-        told = tuple(np.atleast_1d(np.asarray(azimuth, np.float64)).tolist())
-        kept = Kept(str(who), told, taught_at) if keep else None
+        given = tuple(np.atleast_1d(np.asarray(azimuth, np.float64)).tolist())
+        kept = Kept(str(who), given, taught_at) if keep else None
         return self._taught([(_phase(self._frontend.lesson(audio, sample_rate, keys), places), kept)])
 
     def learn(
@@ -412,9 +487,29 @@ class Localizer:
     ) -> Change:
         """Forget exactly, as if it had never been taught: a recording, or lessons that were kept.
 
-        With `audio` that recording as it was taught at `azimuth`. Without: all kept lessons at that azimuth,
-        of that person, or since that time (seconds since 1970); what is given is true of all of them.
-        sample_rate, keys: as for `locate`.
+        Parameters
+        ----------
+        audio : path, list of paths, binary file object or array, optional
+            The recording as it was taught, with its `azimuth` and nothing else. Without it all kept lessons
+            are meant for which the rest is true.
+        azimuth : float or sequence of float, optional
+            Degrees, where it was taught.
+        who : str, optional
+            Who taught it.
+        since : int, optional
+            Seconds since 1970, when it was taught at the earliest.
+        sample_rate, keys
+            As for `locate`.
+
+        Returns
+        -------
+        Change
+            How many frames were forgotten, of which lessons.
+
+        Raises
+        ------
+        TytoError
+            Nothing was taught that fits; nothing was changed.
         """
         if audio is not None:
             if azimuth is None or who is not None or since is not None:
@@ -435,7 +530,23 @@ class Localizer:
         return self._forgot(_phase(*self._frontend.labelled(recording)) for recording in recordings)
 
     def merge(self, other: Localizer) -> Change:
-        """Add all that another one has learned; both must be alike (`like`)."""
+        """Add all that another one has learned.
+
+        Parameters
+        ----------
+        other : Localizer
+            One with the same array, prior, options and seed: see `like`.
+
+        Returns
+        -------
+        Change
+            How many frames were added, of which lessons.
+
+        Raises
+        ------
+        TytoError
+            They are not alike, or share a lesson.
+        """
         trial = self.state.copy()
         trial.merge(other.state)
         return self._become("merged", trial, other.state.lessons)
@@ -477,12 +588,13 @@ class Localizer:
 
     def _why_not(self, azimuth: Float | None) -> str:
         n_kept = len(self.state.kept)
-        told = f"none of the {n_kept} lessons that were kept is meant"
+        reason = f"none of the {n_kept} lessons that were kept is meant"
         if azimuth is not None:
             near = to_class(wrap(azimuth - self._frontend.fit.turn))
-            told += f"; {int(self.state.learner.counts[near].sum())} frames were taught there without keeping"
+            n_frames = int(self.state.learner.counts[near].sum())
+            reason += f"; {n_frames} frames were taught there without keeping"
         return (
-            f"{told}. What was not kept can only be taken away with its recording: give it again, with its "
+            f"{reason}. What was not kept can only be taken away with its recording: give it again, with its "
             "azimuth (nobody else's sound can stand for it)"
         )
 

@@ -33,10 +33,29 @@ _MOST_OPTIONS = 24  # 4!: beyond four sources a frame at a time is faster than e
 def align(reference: ArrayLike, estimate: ArrayLike, rule: Rule = "best") -> Float:
     """Reorder the sources of each estimated frame to stand under their reference, in degrees.
 
-    rule: "best" is the permutation of least total error; among equals (the rule, not the exception:
+    The rule "best" is the permutation of least total error; among equals (the rule, not the exception:
     any two estimates to the same side of both sources) the one that keeps the nearest pair together.
     "greedy" is He's rule: pair the nearest two, then the nearest two of what is left.
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, the same known number of sources in both.
+    rule : {"best", "greedy"}
+        How estimates and references are paired.
+
+    Returns
+    -------
+    array, (n_frames, n_sources)
+        The estimates, reordered, degrees.
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> align([[10.0, 200.0]], [[190.0, 12.0]]).tolist()
     [[12.0, 190.0]]
     """
@@ -53,6 +72,25 @@ def align(reference: ArrayLike, estimate: ArrayLike, rule: Rule = "best") -> Flo
 def match(reference: ArrayLike, estimate: ArrayLike, rule: Rule = "best") -> Float:
     """Error of every source in degrees, (n_frames, n_sources), the number of sources being known.
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, the same known number of sources in both.
+    rule : {"best", "greedy"}
+        How estimates and references are paired: see `align`.
+
+    Returns
+    -------
+    array, (n_frames, n_sources)
+        Degrees in [0, 180].
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> match([[0.0, 20.0]], [[21.0, 350.0]]).tolist()
     [[10.0, 1.0]]
 
@@ -121,6 +159,25 @@ def hits(
 def mae(reference: ArrayLike, estimate: ArrayLike, rule: Rule = "best") -> float:
     """Mean absolute error in degrees over all matched sources.
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, the same known number of sources in both.
+    rule : {"best", "greedy"}
+        How estimates and references are paired: see `align`.
+
+    Returns
+    -------
+    float
+        Degrees.
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> mae([359.0, 90.0], [1.0, 96.0])
     4.0
     """
@@ -130,6 +187,25 @@ def mae(reference: ArrayLike, estimate: ArrayLike, rule: Rule = "best") -> float
 def median_error(reference: ArrayLike, estimate: ArrayLike, rule: Rule = "best") -> float:
     """Median absolute error in degrees over all matched sources: one wild frame does not move it.
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, the same known number of sources in both.
+    rule : {"best", "greedy"}
+        How estimates and references are paired: see `align`.
+
+    Returns
+    -------
+    float
+        Degrees.
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> median_error([0.0, 0.0, 0.0], [1.0, 358.0, 180.0])
     2.0
     """
@@ -139,6 +215,27 @@ def median_error(reference: ArrayLike, estimate: ArrayLike, rule: Rule = "best")
 def accuracy(reference: ArrayLike, estimate: ArrayLike, tolerance: float = 5.0, rule: Rule = "best") -> float:
     """Fraction of matched sources whose error is at most `tolerance` degrees.
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, the same known number of sources in both.
+    tolerance : float
+        Degrees.
+    rule : {"best", "greedy"}
+        How estimates and references are paired: see `align`.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> accuracy([0.0, 0.0, 0.0, 0.0], [5.0, 355.0, 6.0, 180.0])
     0.5
     """
@@ -153,6 +250,27 @@ def accuracies(
 ) -> dict[float, float]:
     """Accuracy at each tolerance in degrees.
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, the same known number of sources in both.
+    tolerances : iterable of float
+        Degrees.
+    rule : {"best", "greedy"}
+        How estimates and references are paired: see `align`.
+
+    Returns
+    -------
+    dict of float to float
+        Accuracy in [0, 1] by tolerance.
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> accuracies([0.0, 0.0, 0.0, 0.0], [1.0, 12.0, 350.0, 90.0])
     {5.0: 0.25, 10.0: 0.5, 15.0: 0.75, 20.0: 0.75, 30.0: 0.75}
     """
@@ -168,16 +286,39 @@ def front_back_confusion(
     axis: float = 90.0,
     margin: float = 10.0,
 ) -> float:
-    """Fraction of sources heard on the wrong side of a line of microphones.
+    """Fraction of sources found on the wrong side of a line of microphones.
 
     A source is confused when its estimate is off by more than `tolerance` degrees and nearer to its
     mirror image than to itself. The mirror is the line through `axis` and `axis` + 180 degrees, by
     default left-right, which swaps front and back. References within `margin` degrees of the line
     are left out: they and their image are the same direction. Several sources are matched first.
 
-    Front (30) heard in the back (148) is a confusion, 30 heard at 80 is only an error, and 88 is too
+    Front (30) found in the back (148) is a confusion, 30 found at 80 is only an error, and 88 is too
     near to the line to tell:
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, the same known number of sources in both.
+    tolerance : float
+        Degrees.
+    axis : float
+        Azimuth of the line of microphones, degrees.
+    margin : float
+        Degrees beside the line that are left out.
+
+    Returns
+    -------
+    float
+        In [0, 1], NaN where no reference is clear of the line.
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> front_back_confusion([30.0, 30.0, 88.0], [148.0, 80.0, 92.0])
     0.5
     """
@@ -200,6 +341,25 @@ def count(reference: ArrayLike, estimate: ArrayLike, tolerance: float = 5.0) -> 
     As many estimates as possible are paired with a reference within `tolerance` degrees, one to one.
     The rows add up, so that whole recordings can be summed or resampled before any ratio is taken.
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, NaN for "no source"; their numbers of sources may differ.
+    tolerance : float
+        Degrees.
+
+    Returns
+    -------
+    array of int, (n_frames, 3)
+        Found, in the reference, in the estimate.
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> count([[0.0, 90.0], [10.0, float("nan")]], [[2.0, 200.0, 93.0], [30.0, 12.0, 11.0]]).tolist()
     [[2, 2, 3], [1, 1, 3]]
     """
@@ -221,8 +381,27 @@ class Detection:
 def detection(reference: ArrayLike, estimate: ArrayLike, tolerance: float = 5.0) -> Detection:
     """Precision, recall and F1 over all frames, for an unknown number of sources.
 
-    tolerance: degrees within which an estimate finds a source. Pairs are one to one (see `count`).
+    Pairs are one to one (see `count`).
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, NaN for "no source"; their numbers of sources may differ.
+    tolerance : float
+        Degrees.
+
+    Returns
+    -------
+    Detection
+        Fractions in [0, 1], NaN where there is nothing to divide by.
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> detection([[0.0, 90.0], [10.0, float("nan")]], [[2.0, 200.0], [12.0, 120.0]])
     Detection(precision=0.5, recall=0.6666666666666666, f1=0.5714285714285714)
     """
@@ -252,6 +431,25 @@ class Locata:
 def locata(reference: ArrayLike, estimate: ArrayLike, gate: float = 30.0) -> Locata:
     """Missed detection and false alarm rate: estimates beyond `gate` degrees find nothing.
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, NaN for "no source"; their numbers of sources may differ.
+    gate : float
+        Degrees.
+
+    Returns
+    -------
+    Locata
+        Rates per true source, and the mean error of those found in degrees.
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> locata([[0.0, 90.0], [10.0, float("nan")]], [[4.0, 121.0], [350.0, 200.0]])
     Locata(mdr=0.3333333333333333, far=0.6666666666666666, false_alarms_per_frame=1.0, error=12.0)
     """
@@ -285,6 +483,25 @@ def dcase(reference: ArrayLike, estimate: ArrayLike, tolerance: float = 20.0) ->
     and F counts the pairs within `tolerance` degrees. `detection` pairs anew within the tolerance and
     may therefore find more.
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, NaN for "no source"; their numbers of sources may differ.
+    tolerance : float
+        Degrees.
+
+    Returns
+    -------
+    Dcase
+        Error in degrees; recall and F-score in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> dcase([[0.0, 90.0], [10.0, float("nan")]], [[4.0, 150.0], [float("nan"), float("nan")]])
     Dcase(error=32.0, recall=0.6666666666666666, f_score=0.4)
     """
@@ -317,8 +534,29 @@ def gospa(reference: ArrayLike, estimate: ArrayLike, cutoff: float = 30.0, order
     """Generalised optimal sub-pattern assignment distance of each frame, alpha = 2, on the circle.
 
     A source found at error d < cutoff costs d**order, a missed or a false one cutoff**order / 2. It is
-    a metric between sets of directions. cutoff: degrees, in (0, 360]; order: in [1, 50].
+    a metric between sets of directions.
 
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, NaN for "no source"; their numbers of sources may differ.
+    cutoff : float
+        Degrees, in (0, 360].
+    order : float
+        In [1, 50].
+
+    Returns
+    -------
+    Gospa
+        Distance of each frame, and what it is made of.
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
     >>> result = gospa([[0.0, 90.0]], [[3.0, float("nan")]], cutoff=20.0)
     >>> result.localisation.tolist(), result.missed.tolist(), result.false.tolist()
     ([9.0], [200.0], [0.0])

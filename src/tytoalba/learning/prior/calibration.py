@@ -2,7 +2,7 @@
 
 Scores are maps (n_frames, n_directions) of any scale, directions degrees (n_frames, n) with NaN for "no
 source", probabilities fractions in (0, 1). `evidence` says how well a direction stands out of its map, and a
-`Calibration` fitted on decisions known to be right or wrong turns evidence into a probability; `opinions`
+`Calibration` fitted on decisions known to be right or wrong turns evidence into a probability; `decisions`
 decodes with these. Fit on validation data, never on the test set.
 """
 

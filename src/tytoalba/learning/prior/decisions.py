@@ -30,7 +30,7 @@ Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Opinion:
+class Decision:
     """Directions in degrees and the probability that each is right, both (n_frames, n), NaN for none."""
 
     azimuth: Float
@@ -56,13 +56,13 @@ class Opinion:
 
 
 @dataclass(frozen=True, eq=False)
-class Blended(Opinion):
-    """The surer of two opinions in each frame. learned: (n_frames,), True where it is the learned one."""
+class Blended(Decision):
+    """The surer of two decisions in each frame. learned: (n_frames,), True where it is the learned one."""
 
     learned: Bool
 
 
-def opinion(scores: ArrayLike, calibration: Calibration, n_sources: int = 1) -> Opinion:
+def decide(scores: ArrayLike, calibration: Calibration, n_sources: int = 1) -> Decision:
     """Decode maps (n_frames, n_directions) with 1 or 2 sources a frame, and say how sure that is.
 
     The directions are those of `angles.decode` and `angles.decode_two`: fit the calibration on these.
@@ -70,24 +70,24 @@ def opinion(scores: ArrayLike, calibration: Calibration, n_sources: int = 1) -> 
     if n_sources not in (1, 2):
         raise ValueError(f"n_sources must be 1 or 2, got {n_sources}; is it unknown? use count_sources")
     azimuth = decode(scores)[:, None] if n_sources == 1 else decode_two(scores, BLANK)
-    return Opinion(azimuth, calibration.probability(evidence(scores, azimuth)))
+    return Decision(azimuth, calibration.probability(evidence(scores, azimuth)))
 
 
-def blend(learned: Opinion, fallback: Opinion, margin: float = 0.0) -> Blended:
-    """Of two opinions on the same frames the surer, frame by frame, with all its directions.
+def blend(learned: Decision, fallback: Decision, margin: float = 0.0) -> Blended:
+    """Of two decisions on the same frames the surer, frame by frame, with all its directions.
 
     Surer is the larger mean probability over the directions of the frame; ties go to the fallback
     (SRP-PHAT, which needs no teaching). margin: by how much the fallback must be surer to be taken.
 
-    >>> learned = Opinion(np.array([[10.0], [20.0]]), np.array([[0.9], [0.4]]))
-    >>> fallback = Opinion(np.array([[99.0], [98.0]]), np.array([[0.6], [0.6]]))
+    >>> learned = Decision(np.array([[10.0], [20.0]]), np.array([[0.9], [0.4]]))
+    >>> fallback = Decision(np.array([[99.0], [98.0]]), np.array([[0.6], [0.6]]))
     >>> taken = blend(learned, fallback)
     >>> taken.azimuth.tolist(), taken.probability.tolist(), taken.learned.tolist()
     ([[10.0], [98.0]], [[0.9], [0.6]], [True, False])
     """
     if learned.azimuth.shape != fallback.azimuth.shape:
         raise ValueError(
-            f"the learned opinion is {learned.azimuth.shape} and the fallback {fallback.azimuth.shape}, "
+            f"the learned decision is {learned.azimuth.shape} and the fallback {fallback.azimuth.shape}, "
             "expected the same (n_frames, n); were both decoded from the same frames and number of sources?"
         )
     surer = learned.certainty + margin > fallback.certainty
@@ -133,8 +133,8 @@ class Blend:
 
     def __call__(self, learned: ArrayLike, fallback: ArrayLike, n_sources: int = 1) -> Blended:
         """Directions of the surer map of each frame. learned, fallback: (n_frames, n_directions)."""
-        mine = opinion(self.mixed(learned, fallback), self.learned, n_sources)
-        return blend(mine, opinion(fallback, self.fallback, n_sources), self.margin)
+        mine = decide(self.mixed(learned, fallback), self.learned, n_sources)
+        return blend(mine, decide(fallback, self.fallback, n_sources), self.margin)
 
     def mixed(self, learned: ArrayLike, fallback: ArrayLike) -> Float:
         """The learned map with some of the other: what the calibration `learned` is of."""
@@ -184,7 +184,7 @@ def count_sources(
     calibration: Calibration | Sequence[Calibration],
     max_sources: int = 3,
     threshold: float = 0.5,
-) -> Opinion:
+) -> Decision:
     """All `candidates` that are a source with at least the probability `threshold`: their number is unknown.
 
     calibration: one for all, or one each for the strongest peak, the second, ... (max_sources of them).
@@ -209,7 +209,8 @@ def count_sources(
     azimuth = reject(azimuth, probability, threshold)
     order = np.argsort(np.isnan(azimuth), axis=1, kind="stable")  # holes to the end
     probability = np.where(np.isnan(azimuth), np.nan, probability)
-    return Opinion(np.take_along_axis(azimuth, order, axis=1), np.take_along_axis(probability, order, axis=1))
+    azimuth, probability = (np.take_along_axis(each, order, axis=1) for each in (azimuth, probability))
+    return Decision(azimuth, probability)
 
 
 def reject(azimuth: ArrayLike, probability: ArrayLike, minimum: float) -> Float:
