@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from tests.helpers.commands import PNG, Ran, Tyto, process
+from tests.helpers.commands import PNG, Ran, Tyto, process, start
 from tests.helpers.states import ARRAY, contents, settle, wave, write_wave
 from tests.helpers.waves import plane_wave
 from tytoalba.cli.locate import dcase_lines
@@ -329,6 +330,42 @@ def test_the_demo_is_located_where_it_was_made(tyto: Tyto) -> None:
     both = [row for row in rows if len(row["azimuth"]) == 2]
     assert len(both) > 5
     assert tyto("locate", "--demo", "--method", "srp").code == 0
+
+
+@pytest.mark.parametrize("form", ["--json", "--csv", "--dcase", "table"])
+def test_lines_come_while_the_sound_comes(form: str) -> None:
+    raw = np.rint(plane_wave(PEPPER, 140.0, 1.0) * 2**15).astype("<i2").T.tobytes()
+    options = [] if form == "table" else [form]
+    with start(
+        "locate", "-a", "pepper", "--raw", "s16le", "--channels", "4", "--rate", "48000", *options
+    ) as run:
+        assert run.stdin
+        assert run.stdout
+        alarm = threading.Timer(60.0, run.kill)  # rather than wait for ever
+        alarm.start()
+        run.stdin.write(raw)
+        run.stdin.flush()
+        lines = [run.stdout.readline().decode() for _ in range(8)]  # standard input is still open
+        assert all("140" in line for line in lines[1:])
+        alarm.cancel()
+        run.stdin.close()
+        assert run.wait() == 0
+
+
+def test_sound_without_a_header_from_a_file(tyto: Tyto, tmp_path: Path) -> None:
+    sound = plane_wave(PEPPER, 140.0)
+    (tmp_path / "talk.raw").write_bytes(np.rint(sound * 2**15).astype("<i2").T.tobytes())
+    how = ("--raw", "s16le", "--channels", "4", "--rate", "48000")
+    rows = rows_of(tyto("locate", tmp_path / "talk.raw", *how, "-a", "pepper", "--json"))
+    assert [row["azimuth"] for row in rows] == [[140.0]] * 4
+    asked = tyto("locate", tmp_path / "talk.raw", *how).error
+    assert "has 4 channels, 48 kHz: perhaps pepper" in asked
+    for wrong, why in (
+        (how[:2], "needs all three: --raw s16le --channels 6 --rate 16000"),
+        (("x.raw", *how), "--raw reads one recording"),
+        (("--raw", "mp3", *how[2:], "-a", "pepper"), "no encoding called 'mp3'"),
+    ):
+        assert why in tyto("locate", tmp_path / "talk.raw", *wrong).error
 
 
 def test_standard_input_and_warnings(recording: Path, tmp_path: Path) -> None:

@@ -33,6 +33,13 @@ class Ran:
 Tyto = Callable[..., Ran]
 
 
+def start(*arguments: str | Path) -> subprocess.Popen[bytes]:
+    """Start the command as a process of its own, with pipes."""
+    command = [sys.executable, "-m", "tytoalba", *map(str, arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
+
+
 def process(*arguments: str | Path, stdin: bytes = b"") -> Ran:
     """Run the command as a process of its own."""
     command = [sys.executable, "-m", "tytoalba", *map(str, arguments)]

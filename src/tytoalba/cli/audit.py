@@ -8,23 +8,23 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from tytoalba.cli.console import err, out, print_json, progress_bar, write_json
-from tytoalba.cli.options import IdentityFile
+from tytoalba.cli.console import out, print_json, progress_bar, say, write_json
+from tytoalba.cli.options import AsJson, IdentityFile, Results, Seed
 from tytoalba.errors import TytoError
 
 
 def audit(
     model: Annotated[
-        Path | None, typer.Argument(help="A state or a model; without one the methods of the benchmark.")
+        Path | None, typer.Argument(help="A state or a model; default: the methods of the benchmark.")
     ] = None,
     scenes: Annotated[int, typer.Option(help="Simulated lessons to attack with.")] = 24,
     methods: Annotated[
-        str | None, typer.Option(help="Without a model: methods to attack, separated by commas; all of them.")
+        str | None, typer.Option(help="Without a model: only these methods, separated by commas.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the simulated lessons.")] = 0,
-    results: Annotated[Path | None, typer.Option(help="Also write it to this file as JSON.")] = None,
+    seed: Seed = 0,
+    results: Results = None,
     identity: IdentityFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List everything that is stored, and attack it.
 
@@ -96,7 +96,7 @@ def _print(told: dict[str, Any]) -> None:
         where = ", ".join(f"{key} {value}" for key, value in told["places"].items())
         out.print(f"where people stood: {where}")
     if "taught" not in told:
-        err.print("a model has no sums to attack; audit the state that it is from")
+        say("a model has no sums to attack; audit the state that it is from")
         return
     table = Table(
         "attack", "AUC (95 %)", "members found at 1 % false alarms", title="Was this lesson learned?"

@@ -62,9 +62,9 @@ def run(
         list[str] | None, typer.Option("--set", help="Change a key of the file: KEY=VALUE; may be repeated.")
     ] = None,
     device: Device = "auto",
-    size: Annotated[float | None, typer.Option(help="Times as many simulated recordings.")] = None,
+    size: Annotated[float | None, typer.Option(help="Factor on the number of simulated recordings.")] = None,
     processes: Annotated[
-        int, typer.Option("--processes", "-j", help="Processes to simulate with; 0: one per core.")
+        int, typer.Option("--processes", "-j", help="Processes to use; 0: one per core.")
     ] = 0,
     jobs: Annotated[int, typer.Option(min=0, help="Methods to run at a time; 0: one per core.")] = 1,
     cache: Annotated[
@@ -124,12 +124,18 @@ def list_() -> None:
 
 @app.command("lessons", cls=Command)
 def lessons(
-    array: Annotated[str, typer.Argument(help="Built-in array, or a TOML file; it needs a prior.")],
-    homes: Annotated[int, typer.Option(help="Devices as built, each in a room of its own.")] = 4,
-    directions: Annotated[int, typer.Option(help="Around each device, taught one at a time.")] = 12,
-    seconds: Annotated[float, typer.Option(help="Of teaching, and of testing, at each direction.")] = 5.0,
+    array: Annotated[
+        str, typer.Argument(help="Built-in array (see `tyto array list`) or TOML file; it needs a prior.")
+    ],
+    homes: Annotated[int, typer.Option(help="Simulated devices, each in a room of its own.")] = 4,
+    directions: Annotated[
+        int, typer.Option(help="Directions around each device, taught one at a time.")
+    ] = 12,
+    seconds: Annotated[float, typer.Option(help="Seconds of teaching, and of testing, per direction.")] = 5.0,
     n_features: Annotated[int, typer.Option("--features", help="Random features of the learner.")] = 2000,
-    ridge: Annotated[float, typer.Option(help="Larger: the prior is believed longer.")] = 0.3,
+    ridge: Annotated[
+        float, typer.Option(help="Regularisation; with more, the prior counts for longer.")
+    ] = 0.3,
     simulated: Annotated[int, typer.Option(help="How often each simulated frame of the prior counts.")] = 2,
     speech: Speech = None,
     seed: Seed = 0,

@@ -233,10 +233,15 @@ def bars() -> Progress:
     )
 
 
-def chosen_array(option: str | None, recording: str | Sequence[str] | None = None) -> MicArray:
+def chosen_array(
+    option: str | None,
+    recording: str | Sequence[str] | None = None,
+    shape: tuple[int, int] | None = None,
+) -> MicArray:
     """The array of the option --array, else of TYTO_ARRAY, else of `tyto config array`; never a guess.
 
     recording: what it is for, to say in the refusal which built-in arrays might have recorded it.
+    shape: its channels and sample rate (Hz), where no header says so.
     """
     from tytoalba.cli.settings import read_settings, settings_file
     from tytoalba.signal.array import load_array
@@ -250,24 +255,27 @@ def chosen_array(option: str | None, recording: str | Sequence[str] | None = Non
                 return load_array(name)
             except ArrayError as error:
                 raise ArrayError(f"{source}: {error}") from error
+    hint = _looks_like(recording, shape)
     raise ArrayError(
-        f"which array?{_looks_like(recording)} Say --array NAME (`tyto array list` has the names), or once "
-        "for all: tyto config array NAME"
+        f"which array?{hint} Say --array NAME (`tyto array list` has the names), or once for all: tyto "
+        "config array NAME"
     )
 
 
-def _looks_like(recording: str | Sequence[str] | None) -> str:
+def _looks_like(recording: str | Sequence[str] | None, shape: tuple[int, int] | None) -> str:
     """What a recording could be of: " talk.wav has 6 channels, 16 kHz: perhaps respeaker-usb-4."."""
     import soundfile
 
     from tytoalba.signal.array import builtin_arrays
 
     files = [recording] if isinstance(recording, str) else list(recording or ())
-    try:
-        found = soundfile.info(files[0])
-    except (IndexError, OSError, RuntimeError, TypeError):
-        return ""
-    n, rate = found.channels if len(files) == 1 else len(files), found.samplerate
+    if shape is None:
+        try:
+            found = soundfile.info(files[0])
+        except (IndexError, OSError, RuntimeError, TypeError):
+            return ""
+        shape = found.channels if len(files) == 1 else len(files), found.samplerate
+    n, rate = shape
     arrays = [array for array in builtin_arrays().values() if array.sample_rate == rate]
     as_recorded = [array.name for array in arrays if DEVICE_CHANNELS.get(array.name, array.n_mics) == n]
     names = as_recorded or [array.name for array in arrays if array.n_mics == n]

@@ -43,7 +43,7 @@ def new(
         typer.Option(help="How often each simulated frame counts (2): more keep lessons to their direction."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of the random features; a secret one is drawn by default.")
+        int | None, typer.Option(help="Seed of the random features; default: a secret one.")
     ] = None,
     seal: Annotated[bool, typer.Option("--seal", help="Seal it for your key (`tyto keygen`).")] = False,
     identity: IdentityFile = None,
@@ -80,9 +80,7 @@ def new(
 
 def learn(
     model: StateFile,
-    data: Annotated[
-        Path, typer.Argument(help="Labelled recordings (see docs, Benchmarks) or SSLR; sealed or plain.")
-    ],
+    data: Annotated[Path, typer.Argument(help="Folder of labelled recordings, or SSLR; sealed or plain.")],
     part: Part = None,
     identity: IdentityFile = None,
     as_json: AsJson = False,
@@ -111,7 +109,7 @@ def teach(
     ],
     at: At = None,
     who: Annotated[
-        str, typer.Option(help="Name of this lesson; its rows are then kept, so that --who can forget it.")
+        str, typer.Option(help="Name of this lesson; its rows are kept, so that `forget --who` finds it.")
     ] = "",
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the rows of this lesson, to forget it without its recording.")
@@ -188,7 +186,7 @@ def merge(
     model: StateFile,
     others: Annotated[list[Path], typer.Argument(help="States to add; they stay as they are.")],
     unsigned: Annotated[
-        bool, typer.Option("--unsigned", help="Take states that nobody signed whom you trust.")
+        bool, typer.Option("--unsigned", help="Also take states that no trusted key has signed.")
     ] = False,
     identity: IdentityFile = None,
     as_json: AsJson = False,
@@ -214,7 +212,7 @@ def export(
     state: StateFile,
     output: Annotated[Path, typer.Argument(help="Model to write: it locates and cannot be taught.")],
     force: Annotated[
-        bool, typer.Option("--force", help="Although it may tell who was there (see `tyto audit`).")
+        bool, typer.Option("--force", help="Export although it may tell who was there (see `tyto audit`).")
     ] = False,
     identity: IdentityFile = None,
 ) -> None:

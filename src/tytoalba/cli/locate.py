@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TextIO
 
 import typer
 
@@ -34,6 +34,14 @@ Lines = Callable[[Iterable["Located"], str], Iterator[str]]
 """Located frames, and the name of the recording where there are several, to lines of text."""
 
 
+class Raw(NamedTuple):
+    """How sound without a header is to be read."""
+
+    encoding: str
+    channels: int
+    rate: int
+
+
 @dataclass(frozen=True)
 class Recording:
     """What is located at a time: a name, and a file, one mono file per microphone, or "-".
@@ -44,6 +52,16 @@ class Recording:
     name: str
     source: str | list[str]
     of_several: bool = False
+    raw: Raw | None = None
+
+    def sound(self, array: MicArray) -> Any:
+        """What the library locates: the file, or the sound of one without a header, as it comes."""
+        if self.raw is None:
+            return self.source
+        from tytoalba.storage.soundfiles import stream_raw
+
+        encoding, channels, rate = self.raw
+        return stream_raw(str(self.source), encoding, channels=channels, sample_rate=rate, array=array)
 
 
 def locate(
@@ -85,6 +103,12 @@ def locate(
     silence: Annotated[
         float, typer.Option(help="Frames below this level (dB of full scale) are silent.")
     ] = -60.0,
+    raw: Annotated[
+        str | None,
+        typer.Option(help="Sound without a header: s16le, s24le, s32le or f32le; needs the next two."),
+    ] = None,
+    channels: Annotated[int | None, typer.Option(help="With --raw: channels of the sound.")] = None,
+    rate: Annotated[int | None, typer.Option(help="With --raw: its sample rate in Hz.")] = None,
     each: Annotated[
         bool, typer.Option("--each", help="Each file is a recording of its own, not a microphone.")
     ] = False,
@@ -119,6 +143,8 @@ def locate(
 
       tyto locate talk.wav --model kitchen.tyto --sources auto --at-least 0.5
 
+      arecord -D hw:1 -t raw -f S16_LE -c 6 -r 16000 | tyto locate --raw s16le --channels 6 --rate 16000
+
       tyto locate mic0.wav mic1.wav mic2.wav mic3.wav --array respeaker-4mic-hat --json
     """
     from tytoalba.cli.keys import keys_at_hand
@@ -126,7 +152,7 @@ def locate(
     form = _format(json=json, csv=csv, dcase=dcase, output=output)
     if demo:
         files, array, method, sources, at_least = _demo(files, model, array, method, sources, at_least)
-    recordings = _recordings(files or [], each)
+    recordings = _recordings(files or [], each, _raw(raw, channels, rate))
     if plot is not None:
         from tytoalba.bench.plots import check_picture
 
@@ -136,7 +162,7 @@ def locate(
     how: dict[str, Any] = {"context": context, "taught_only": taught_only, "silence_db": silence}
     how |= {"at_least": at_least or 0.0}
     how |= {"keys": keys_at_hand(identity)}
-    by, options = _located_by(recordings[0].source, model, array, method, sources or "1", band, how["keys"])
+    by, options = _located_by(recordings[0], model, array, method, sources or "1", band, how["keys"])
     kept: list[Located] | None = None if plot is None else []
     with _target(output) as target:
         _print_all(recordings, by, {**how, **options}, form, target, kept)
@@ -163,8 +189,10 @@ def _print_all(
 ) -> None:
     """Locate each recording and print its frames as they come; kept: gets them, to draw them."""
     from tytoalba.localizer.locate import locate as located
+    from tytoalba.signal.array import MicArray
 
     several = recordings[0].of_several
+    array = by if isinstance(by, MicArray) else by.array
     if form == "csv":
         print(csv_line([*["file"] * several, *CSV_HEAD]), file=target, flush=True)
     for recording in recordings:
@@ -178,7 +206,7 @@ def _print_all(
                     kept.append(frame)
                 yield frame
 
-        frames = counted(located(recording.source, by, **how))
+        frames = counted(located(recording.sound(array), by, **how))
         for line in FORMATS[form](frames, recording.name if several else ""):
             print(line, file=target, flush=True)
         say(f"{recording.name}: {plural(n_frames, 'frame')}, {n_found} with a direction")
@@ -232,8 +260,21 @@ def _demo(
     return [str(path)], DEMO_ARRAY, method, sources, at_least
 
 
-def _recordings(files: list[str], each: bool) -> list[Recording]:
+def _raw(encoding: str | None, channels: int | None, rate: int | None) -> Raw | None:
+    if encoding is None and channels is None and rate is None:
+        return None
+    if encoding is None or channels is None or rate is None:
+        raise TytoError("sound without a header needs all three: --raw s16le --channels 6 --rate 16000")
+    return Raw(encoding, channels, rate)
+
+
+def _recordings(files: list[str], each: bool, raw: Raw | None) -> list[Recording]:
     """One file, one mono file per microphone, or several recordings: those of a folder, or with --each."""
+    if raw is not None:
+        if len(files) > 1:
+            raise TytoError("--raw reads one recording, with all channels: standard input or one file")
+        name = (files or ["-"])[0]
+        return [Recording(name, name, raw=raw)]
     if not files:
         raise TytoError("no recording; give one, or - for standard input, or try --demo")
     if len(files) > 1 and not each and not any(Path(file).is_dir() for file in files):
@@ -254,7 +295,7 @@ def _recordings(files: list[str], each: bool) -> list[Recording]:
 
 
 def _located_by(
-    source: str | list[str],
+    recording: Recording,
     model: Path | None,
     array: str | None,
     method: str | None,
@@ -264,7 +305,7 @@ def _located_by(
 ) -> tuple[Any, dict[str, Any]]:
     """The array or the localizer that `locate` takes, and the options that depend on it."""
     if model is None:
-        mics = chosen_array(array, source)
+        mics = chosen_array(array, recording.source, recording.raw and recording.raw[1:])
         limits = None if band is None else parse_band(band, mics.sample_rate)
         return mics, {"method": method, "n_sources": _sources(sources, mics.n_mics - 1), "band": limits}
     from tytoalba.localizer.store import read

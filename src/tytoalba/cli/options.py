@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,7 +37,11 @@ Plot = Annotated[Path | None, typer.Option("--plot", help="Draw into this pictur
 
 
 class Command(TyperCommand):
-    """A command whose help does not call a switch `<bool>`."""
+    """A command whose help fills its lines, and does not call a switch `<bool>`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.help = re.sub(r"(?<=\S)\n(?=\S)", " ", cleandoc(self.help or ""))
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Its parameters; switches have nothing to fill in."""
@@ -52,6 +58,9 @@ class Group(TyperGroup):
 
 def _plain_switches(params: list[Any]) -> list[Any]:
     for param in params:
-        if getattr(param, "is_flag", False) and param.metavar is None:
-            param.metavar = ""
+        if param.param_type_name == "option" and param.metavar is None:
+            if param.is_flag:
+                param.metavar = ""
+            elif param.multiple:
+                param.metavar = "..."
     return params

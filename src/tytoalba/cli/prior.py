@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tytoalba.cli.console import choose_device, err, out, print_json, progress_bar
+from tytoalba.cli.console import choose_device, out, print_json, progress_bar, say
+from tytoalba.cli.options import AsJson, Device, Processes, Results
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
@@ -19,10 +20,12 @@ def prior(
     array: Annotated[str, typer.Argument(help="Built-in array (see `tyto array list`) or TOML file.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write; else where tyto looks for priors by itself."),
+        typer.Option("--output", "-o", help="File to write; default: where tyto looks for priors."),
     ] = None,
     scenes: Annotated[int, typer.Option(help="Simulated rooms, each with four places for talkers.")] = 1000,
-    frames: Annotated[int, typer.Option(help="Frames mixed in them, others for every second epoch.")] = 40000,
+    frames: Annotated[
+        int, typer.Option(help="Frames to mix in these rooms; new ones every second epoch.")
+    ] = 40000,
     width: Annotated[int, typer.Option(help="Channels of the network; 32 is quick, 96 the best.")] = 64,
     blocks: Annotated[int, typer.Option(help="Depth of the network; with --start it may grow.")] = 4,
     epochs: Annotated[int, typer.Option(help="Passes over the frames.")] = 8,
@@ -34,7 +37,7 @@ def prior(
         ),
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Learning rate to begin with; else 0.002, with --start 0.0005.")
+        float | None, typer.Option(help="Learning rate to begin with; default: 0.002, with --start 0.0005.")
     ] = None,
     calm: Annotated[
         float, typer.Option(help="Share of rooms that are quiet, with a well-built device: 0 to 1.")
@@ -55,11 +58,9 @@ def prior(
         Path | None, typer.Option(help="Folder for simulated scenes, which are then not simulated again.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of scenes, mixes and training.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU if there is one.")] = "auto",
-    processes: Annotated[
-        int, typer.Option("--processes", "-j", help="Processes to use; 0: one per core.")
-    ] = 0,
-    results: Annotated[Path | None, typer.Option(help="Write the judgement to this file as JSON.")] = None,
+    device: Device = "auto",
+    processes: Processes = 0,
+    results: Results = None,
     ship: Annotated[
         bool,
         typer.Option(
@@ -68,7 +69,7 @@ def prior(
             "results/priors, and renew the manifest, which names AudioMNIST as the --speech.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make the prior of an array: simulate, mix, train, calibrate, judge.
 
@@ -116,7 +117,7 @@ def prior(
         if made.left_out is not None:
             out.print(_table("Acoustics that each was not trained on", made.left_out))
     size = made.path.stat().st_size / 1e6
-    err.print(f"{made.prior.n_weights} weights, {size:.1f} MB, written to {made.path}")
+    say(f"{made.prior.n_weights} weights, {size:.1f} MB, written to {made.path}")
 
 
 def _command(array: str, settings: PriorSettings, start: str | None, speech: bool, left_out: bool) -> str:

@@ -26,7 +26,7 @@ TRUST = ("model", "N", "ECE", "ACC of the surer half (%)")
 
 
 def score(
-    data: Annotated[Path, typer.Argument(help="Folder of a data set: SSLR, or what tyto simulate wrote.")],
+    data: Annotated[Path, typer.Argument(help="Folder of a data set: SSLR, or what `tyto simulate` wrote.")],
     method: Annotated[
         list[str] | None, typer.Option("--method", "-m", help="srp, music, prior; repeat for several.")
     ] = None,
@@ -35,7 +35,7 @@ def score(
         typer.Option("--model", "-M", help="A localizer of your own, or a model; repeat for several."),
     ] = None,
     part: Annotated[
-        str, typer.Option(help="Recordings of parts whose name begins so; test: test and human.")
+        str, typer.Option(help="Only parts whose name begins with this; test also takes human.")
     ] = "test",
     band: Annotated[str, typer.Option(help="Frequencies to use, LOW-HIGH in Hz, or full.")] = "100-8000",
     json: AsJson = False,

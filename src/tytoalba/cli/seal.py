@@ -28,22 +28,25 @@ MANY = 20
 
 To = Annotated[
     list[str] | None,
-    typer.Option("--to", "-t", help="Public key (age1..., ssh-...) or a file of them; again for more."),
+    typer.Option("--to", "-t", help="Public key (age1..., ssh-...) or a file of them; may be repeated."),
 ]
 AskPassphrase = Annotated[bool, typer.Option("--passphrase", "-p", help="Seal with a passphrase instead.")]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that are there.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Replace existing files.")]
 
 
 def keygen(
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to put it; else in your folder of keys.")
+        Path | None, typer.Option("--output", "-o", help="File to write; default: in your folder of keys.")
     ] = None,
     recovery: Annotated[
         Path | None,
-        typer.Option(help="Make a second key here that opens all as well; keep it elsewhere."),
+        typer.Option(help="File for a second key that opens everything too; keep it elsewhere."),
     ] = None,
     passphrase: Annotated[
-        bool, typer.Option("--passphrase", "-p", help="Seal the file of the key itself (not the recovery).")
+        bool,
+        typer.Option(
+            "--passphrase", "-p", help="Seal the key file itself with a passphrase (not the recovery key)."
+        ),
     ] = False,
     json: AsJson = False,
 ) -> None:
@@ -93,7 +96,10 @@ def seal(
     to: To = None,
     passphrase: AskPassphrase = False,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Delete each plain file once its sealed file was seen to open.")
+        bool,
+        typer.Option(
+            "--remove", help="Delete each plain file after its sealed file was opened and compared."
+        ),
     ] = False,
     identity: IdentityFile = None,
     force: Force = False,
@@ -141,7 +147,8 @@ def seal(
 def unseal(
     files: Annotated[list[Path], typer.Argument(help="Sealed files, or folders: all sealed files in them.")],
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Where to put the one file; - is standard output.")
+        str | None,
+        typer.Option("--output", "-o", help="File to write, of one sealed file; - is standard output."),
     ] = None,
     identity: IdentityFile = None,
     force: Force = False,

@@ -45,8 +45,8 @@ def trust(
     fingerprint: Annotated[
         str | None, typer.Argument(help="tyto-ed25519:..., as `tyto sign` printed it there.")
     ] = None,
-    name: Annotated[str, typer.Option(help="Whose it is.")] = "",
-    remove: Annotated[bool, typer.Option("--remove", help="Trust it no more.")] = False,
+    name: Annotated[str, typer.Option(help="Whose key it is.")] = "",
+    remove: Annotated[bool, typer.Option("--remove", help="Remove it from the list.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say whose files are taken, or list them. Nobody is trusted unasked, not even the first time.

@@ -24,16 +24,17 @@ def simulate(
         str, typer.Option(help="How files are laid out: folder, sslr (four microphones at 48 kHz), features.")
     ] = "folder",
     speech: Annotated[
-        Path | None, typer.Option(help="Folder of real speech, one file per speaker; else a synthetic voice.")
+        Path | None,
+        typer.Option(help="Folder of real speech, one file per speaker; default: a synthetic voice."),
     ] = None,
     band: Annotated[
         list[str] | None, typer.Option(help="With --features: LOW-HIGH in Hz; repeat for several bands.")
     ] = None,
-    size: Annotated[float, typer.Option(help="Times as many recordings as the preset has.")] = 1.0,
+    size: Annotated[float, typer.Option(help="Factor on the number of recordings of the preset.")] = 1.0,
     moving: Annotated[
         float, typer.Option(help="Talkers walk around the array, at most this many degrees per second.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same data, to the bit.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all that is random; the same gives the same data.")] = 0,
     processes: Annotated[
         int, typer.Option("--processes", "-j", min=0, help="Processes to use; 0: one per core.")
     ] = 0,
