@@ -1,38 +1,46 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OUT := out
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # two test processes with two threads each wait for each other: three times the work
-ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
+PARALLEL := --numprocesses 2 --dist worksteal
 
-.PHONY: help install run test test-slow lint docs results bench clean
+.PHONY: help install run quick test end-to-end test-slow lint docs results bench constraints clean
 
-help: ## say what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+help: ## list what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 install: .venv/.installed ## a local environment with everything that run and test need
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-run: install ## the benchmark on quick simulated data: every method, tables, figure, page
+run: install ## the quick benchmark on simulated data: tables, figure and page in out/
 	$(BIN)/tyto bench quick --jobs 0 --output $(OUT)
 
-test: install ## the default suite, three to four minutes
-	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
+quick: install ## the tests to run while working: under a minute
+	$(PYTEST) $(PARALLEL) -m 'not slow and not end_to_end and not long'
 
-test-slow: install ## what takes longer
-	$(ONE_THREAD) $(BIN)/python -m pytest -m slow -q
+test: install ## the default tests: three to four minutes on two cores
+	$(PYTEST) $(PARALLEL)
 
-lint: install ## style, types, and who may import whom
+end-to-end: install ## tests that need a browser or start several processes
+	$(PYTEST) -m end_to_end
+
+test-slow: install ## tests that take minutes or hours
+	$(PYTEST) -m slow
+
+lint: install ## style, types, and which package may import which
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 docs: install ## the documentation as pages, in site/
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	$(PIP) --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
 
 results: install ## tables, figures and page of docs/ from the JSON in results/
@@ -41,5 +49,14 @@ results: install ## tables, figures and page of docs/ from the JSON in results/
 bench: install ## GCC-PHAT and SRP-PHAT beside plain scipy and pyroomacoustics
 	$(BIN)/tyto speed
 
+# torch is pinned first, so that machines without a GPU do not fetch gigabytes
+constraints: ## constraints.txt anew: the newest versions that install together
+	rm -rf .venv-constraints
+	$(PYTHON) -m venv .venv-constraints
+	.venv-constraints/bin/python -m pip install --quiet torch==2.13.0 '.[all,dev,docs]'
+	echo '# Made by `make constraints`: versions that are known to work together.' > constraints.txt
+	.venv-constraints/bin/python -m pip freeze --all --exclude pip --exclude setuptools --exclude tytoalba | sed 's/+cpu$$//' >> constraints.txt
+	rm -rf .venv-constraints
+
 clean: ## remove what was made, and the environment
-	rm -rf .venv $(OUT) site
+	rm -rf .venv .venv-constraints $(OUT) site
