@@ -251,7 +251,7 @@ def test_folder_with_its_own_validation_part(folder: Path, extracted: list[list[
 def test_few_recordings_leave_none_for_validation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = [r for r in open_dataset(folder) if r.subset == "train"][:2]
     few += [r for r in open_dataset(folder) if r.subset == "test"][:1]
-    monkeypatch.setattr(benchdata, "open_dataset", lambda root: few)  # noqa: ARG005
+    monkeypatch.setattr(benchdata, "open_dataset", lambda *_: few)
     data = load_benchdata(str(folder), bands=BAND)
     assert data.valid is None
     assert set(data.tests) == {(CLEAN, "test")}
@@ -270,7 +270,7 @@ def test_folders_that_lack_a_part(
 ) -> None:
     found = [r for r in open_dataset(folder) if r.subset in kept]
     found = [replace(r, subset=renamed.get(r.subset, r.subset)) for r in found]
-    monkeypatch.setattr(benchdata, "open_dataset", lambda root: found)  # noqa: ARG005
+    monkeypatch.setattr(benchdata, "open_dataset", lambda *_: found)
     with pytest.raises(DataError, match=message):
         load_benchdata(str(folder), bands=BAND)
 

@@ -142,14 +142,11 @@ def extract(
     recordings: Sequence[Recording],
     gcc: GccPhat | None = None,
     *,
-    silent: bool = False,
     processes: int = 1,
     on_progress: Progress | None = None,
 ) -> FeatureSet:
-    """Features of the labelled frames of recordings; frames without source only if `silent`."""
-    return extract_noisy(
-        recordings, [None], gcc, silent=silent, processes=processes, on_progress=on_progress
-    )[0]
+    """Features of the labelled frames of recordings in which somebody talks."""
+    return extract_noisy(recordings, [None], gcc, processes=processes, on_progress=on_progress)[0]
 
 
 def extract_noisy(
@@ -157,7 +154,6 @@ def extract_noisy(
     noises: Sequence[Noise | None],
     gcc: GccPhat | None = None,
     *,
-    silent: bool = False,
     processes: int = 1,
     on_progress: Progress | None = None,
 ) -> list[FeatureSet]:
@@ -166,18 +162,16 @@ def extract_noisy(
         raise DataError("no recordings to extract features from")
     array = recordings[0].array
     gcc = gcc or GccPhat.for_array(array, recordings[0].frame_length, FULL_BAND)
-    parts = parallel_map(partial(recording_features, gcc, silent, noises), recordings, processes)
+    parts = parallel_map(partial(recording_features, gcc, noises), recordings, processes)
     return gather(parts, [r.name for r in recordings], array, gcc, len(noises), on_progress)
 
 
 Piece = tuple[list[NDArray[np.float32]], Float, NDArray[np.int32]]
 
 
-def recording_features(
-    gcc: GccPhat, silent: bool, noises: Sequence[Noise | None], recording: Recording
-) -> Piece:
-    """Features of a recording under each noise, directions and numbers of its labelled frames."""
-    used = np.full(len(recording.frame_ids), True) if silent else recording.n_sources > 0
+def recording_features(gcc: GccPhat, noises: Sequence[Noise | None], recording: Recording) -> Piece:
+    """Features of a recording under each noise, directions and numbers of its frames with a source."""
+    used = recording.n_sources > 0
     samples = recording.load()
     X = []
     for noise in noises:

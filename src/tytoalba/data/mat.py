@@ -86,13 +86,6 @@ class MatFeatures:
         padded = [np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=np.nan) for a in azimuths]
         return MatPart(part, snr, X, np.concatenate(padded), np.concatenate(counts))
 
-    def blocks(self, part: str, snr: int | None = None, n_rows: int = BLOCK_ROWS) -> Iterator[MatPart]:
-        """The same, about `n_rows` rows at a time and never more in memory (v7.3 files)."""
-        path = self._path(part, snr)
-        with _variables(path) as variables:
-            for X, azimuth, n_sources in _Source(path, variables, PARTS[part][1]).blocks(n_rows):
-                yield MatPart(part, snr, X, azimuth, n_sources)
-
     def _path(self, part: str, snr: int | None) -> Path:
         if part not in PARTS:
             raise DataError(f"no part {part!r}; known: {', '.join(PARTS)}")

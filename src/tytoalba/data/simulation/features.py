@@ -17,14 +17,11 @@ def simulate_features(
     part: str,
     gcc: GccPhat | None = None,
     *,
-    silent: bool = False,
     processes: int = 1,
     on_progress: Progress | None = None,
 ) -> FeatureSet:
     """Features of a simulated part without its sound ever being stored."""
-    return simulate_noisy(
-        simulation, part, [None], gcc, silent=silent, processes=processes, on_progress=on_progress
-    )[0]
+    return simulate_noisy(simulation, part, [None], gcc, processes=processes, on_progress=on_progress)[0]
 
 
 def simulate_noisy(
@@ -33,7 +30,6 @@ def simulate_noisy(
     noises: Sequence[Noise | None],
     gcc: GccPhat | None = None,
     *,
-    silent: bool = False,
     processes: int = 1,
     on_progress: Progress | None = None,
 ) -> list[FeatureSet]:
@@ -41,12 +37,12 @@ def simulate_noisy(
     array = simulation.array
     gcc = gcc or GccPhat.for_array(array, array.frame_length, FULL_BAND)
     tasks = simulation.tasks(part)
-    parts = parallel_map(partial(_simulated_features, simulation, gcc, silent, noises), tasks, processes)
+    parts = parallel_map(partial(_simulated_features, simulation, gcc, noises), tasks, processes)
     return gather(parts, [f"{part}_{i:05d}" for _, i in tasks], array, gcc, len(noises), on_progress)
 
 
 def _simulated_features(
-    simulation: Simulation, gcc: GccPhat, silent: bool, noises: Sequence[Noise | None], task: tuple[int, int]
+    simulation: Simulation, gcc: GccPhat, noises: Sequence[Noise | None], task: tuple[int, int]
 ) -> Piece:
     made = simulation.recording(task)
-    return recording_features(gcc, silent, noises, as_recording(made, "", simulation.array))
+    return recording_features(gcc, noises, as_recording(made, "", simulation.array))

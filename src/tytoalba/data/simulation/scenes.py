@@ -191,7 +191,7 @@ def scene_features(
 
 def _features_of(scenes: Scenes, gcc: GccPhat, number: int) -> Piece:
     made = scenes.recording(number)
-    return recording_features(gcc, False, [None], as_recording(made, "", scenes.array))
+    return recording_features(gcc, [None], as_recording(made, "", scenes.array))
 
 
 def talker(azimuth: float, rng: np.random.Generator, conditions: Conditions = ANY) -> PointSource:
