@@ -105,5 +105,5 @@ def test_the_files_that_the_guide_names_are_there() -> None:
     for name in [*named, "Makefile", "pyproject.toml"]:
         assert (root / name).exists(), name
     makefile = (root / "Makefile").read_text()
-    for target in re.findall(r"^make (\w+)", text, re.M):
+    for target in re.findall(r"^make ([\w-]+)", text, re.M):
         assert re.search(rf"^{target}:", makefile, re.M), target
