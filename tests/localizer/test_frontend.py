@@ -62,15 +62,10 @@ def test_a_file_is_heard_as_its_samples(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sound", "complaint"),
     [
-        (LOUD[:3], r"sound must be \(4, n_samples\) at 16000 Hz for respeaker-usb-4, got shape \(3, "),
-        (np.concatenate([LOUD, LOUD]), r"got shape \(8, .* `select_channels` .* picks the microphones"),
-        (LOUD.T, "sound must be .* transpose it"),
-        (LOUD[0], "sound must be"),
+        (LOUD.T, r"sound must be \(4, n_samples\) at 16000 Hz for respeaker-usb-4, .* transpose it"),
         (LOUD[:, : LENGTH - 1], "too short for one frame"),
         (LOUD[:, :0], "is empty"),
-        (np.where(np.arange(LOUD.shape[1]) == 5000, np.nan, LOUD), "NaN or infinite, the first at 5000"),
-        (np.where(np.arange(LOUD.shape[1]) == 5000, np.inf, LOUD), "NaN or infinite"),
-        ((LOUD * 32768).astype(np.int16), "divide int16 by 32768"),
+        (np.where(np.arange(LOUD.shape[1]) == 5000, np.inf, LOUD), "NaN or infinite, the first at 5000"),
         (LOUD.astype(np.complex64), "floats in"),
     ],
 )
