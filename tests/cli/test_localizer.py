@@ -163,7 +163,7 @@ def test_merging_is_learning_both(tyto: Tyto, folder: Path) -> None:
     assert json.loads(tyto("merge", "k.tyto", "s.age", "--json").out)["merged"] == 4
     assert read_secret("k.tyto") == read_secret("both.tyto")
     assert (folder / "s.age").read_bytes() == other
-    assert "would count twice" in tyto("merge", "k.tyto", "s.age").error
+    assert "which count only once" in tyto("merge", "k.tyto", "s.age").error
 
 
 @pytest.mark.usefixtures("folder")
@@ -219,8 +219,8 @@ def test_kept_lessons_are_forgotten_by_time_and_place(tyto: Tyto, monkeypatch: p
     with monkeypatch.context() as patch:
         patch.setattr("tytoalba.localizer.localizer.time.time", lambda: float(_time("2026-11-14T12:00")))
         assert tyto("teach", "k.tyto", "b.wav", "--at", "77", "--keep").code == 0
-    assert "none of the 1 lessons that were kept" in tyto("forget", "k.tyto", "--since", "2026-11-15").error
-    assert "none of the 1" in tyto("forget", "k.tyto", "--since", "2026-11-14T12:01").error
+    assert "none of the kept lessons (1) is meant" in tyto("forget", "k.tyto", "--since", "2026-11-15").error
+    assert "none of the kept lessons (1)" in tyto("forget", "k.tyto", "--since", "2026-11-14T12:01").error
     unkept = tyto("forget", "k.tyto", "--at", "135").error
     assert "4 frames were taught there without keeping" in unkept
     assert "give it again, with its azimuth" in unkept

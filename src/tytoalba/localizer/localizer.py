@@ -588,7 +588,7 @@ class Localizer:
 
     def _why_not(self, azimuth: Float | None) -> str:
         n_kept = len(self.state.kept)
-        reason = f"none of the {n_kept} lessons that were kept is meant"
+        reason = f"none of the kept lessons ({n_kept}) is meant"
         if azimuth is not None:
             near = to_class(wrap(azimuth - self._frontend.fit.turn))
             n_frames = int(self.state.learner.counts[near].sum())

@@ -27,8 +27,8 @@ from tytoalba.storage.tensors import Arrays, pack, unpack
 
 KIND, VERSION = "model", 1
 PURPOSE = {
-    "G": "sum of products of random features: how what was heard varies",
-    "Q": "sum of products of random features and labels: what was heard where",
+    "G": "sum of products of random features: how the sound varies",
+    "Q": "sum of products of random features and labels: which sound came from where",
     "y2": "sum of squares of labels",
     "n": "number of rows in the sums",
     "counts": "how often each direction was taught",
@@ -159,7 +159,7 @@ def listed(arrays: Arrays) -> Iterator[tuple[str, NDArray[Any], str]]:
 
 
 def fitting(array: MicArray, prior: Prior, n_features: int) -> MicArray:
-    """The array, if the prior is one of the same microphones and so many random features fit into memory."""
+    """The array, if the prior is of the same microphones and the random features fit into memory."""
     if fit(prior.array, array) is None:
         raise TytoError(f"the prior is one of {prior.array.name}, whose microphones are not {array.name}'s")
     n_inputs = prior.n_directions + len(prior.gcc.pairs) * prior.gcc.n_lags

@@ -169,7 +169,7 @@ class State:
                 raise TytoError(f"these states cannot be merged: they differ in their {what}")
         if twice := self.lessons.keys() & other.lessons.keys():
             raise TytoError(
-                f"{len(twice)} lessons are in both states and would count twice; forget them in one of them"
+                f"both states have the same lessons ({len(twice)}), which count only once; forget them in one"
             )
         learner = copy(self.learner)
         learner.merge(other.learner)

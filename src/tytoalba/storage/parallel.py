@@ -1,6 +1,6 @@
 """Many independent pieces of work on several processes, the same results in the same order as on one.
 
-Each piece runs with one BLAS thread: processes that each start a thread a core fight over the cores and
+Each piece runs with one BLAS thread: processes that each start a thread per core fight over the cores and
 collapse to a tenth of the speed, and the number of threads must not change a single bit.
 """
 
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 def parallel_map(
     function: Callable[[Item], Result], items: Sequence[Item], processes: int = 1
 ) -> Iterator[Result]:
-    """function(item) for each item, in order, on `processes` processes (0: one a core).
+    """function(item) for each item, in order, on `processes` processes (0: one per core).
 
     The function and the items must be picklable. What a piece of work raises is raised here, and the
     rest is cancelled. At most a few results a process wait in memory.

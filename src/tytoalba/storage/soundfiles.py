@@ -80,7 +80,7 @@ def read_audio(
 ) -> Audio:
     """Read a whole recording, its channels in microphone order, at the array's sample rate.
 
-    source: a path; a sequence of paths, one mono file a microphone; "-" for standard input; or a
+    source: a path; a sequence of paths, one mono file per microphone; "-" for standard input; or a
         binary file object, which is read from its beginning if it can seek. Each may be sealed with age.
     array: picks the channels (see `select_channels`) and gives the sample rate unless `sample_rate` does.
     sample_rate: Hz to resample to; the file's own if neither is given.
@@ -245,7 +245,7 @@ def write_audio(path: str | Path, samples: ArrayLike, sample_rate: int, subtype:
 
 @dataclass(frozen=True)
 class _Sound:
-    """One open file, or one open mono file a channel."""
+    """One open file, or one open mono file per channel."""
 
     files: dict[str, Any]
     seals: Sequence[_Copied]
@@ -298,7 +298,7 @@ def _opened(
 ) -> Iterator[_Sound]:
     sources = list(source) if isinstance(source, Sequence) and not isinstance(source, str) else [source]
     if not sources:
-        raise AudioError("no file given; give one path, or one mono file a microphone")
+        raise AudioError("no file given; give one path, or one mono file per microphone")
     with ExitStack() as stack:
         files: dict[str, Any] = {}
         live = False

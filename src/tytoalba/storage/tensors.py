@@ -24,7 +24,7 @@ from tytoalba.storage.files import written_whole
 from tytoalba.storage.sealed import read_secret, write_secret
 
 LARGEST_HEADER = 16 * 2**20
-"""Bytes of JSON that a file may have; ours are some kilobytes, and 50 a lesson, or 600 if it is kept."""
+"""Bytes of JSON that a file may have; ours are some kilobytes, and 50 per lesson, or 600 if it is kept."""
 Arrays = dict[str, NDArray[Any]]
 
 
