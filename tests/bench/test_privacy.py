@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tytoalba.bench import privacy as privacy
 from tytoalba.bench.config import Config, load_config
 from tytoalba.bench.data import CLEAN, BenchData, Frames
-from tytoalba.bench.leakage import frame_between_states, leak_by_size
 from tytoalba.bench.privacy import (
-    HEADER,
-    cells,
-    privacy_markdown,
+    audit_methods,
+    frame_between_states,
+    leak_by_size,
     privacy_rows,
-    privacy_table,
     split_recordings,
 )
 from tytoalba.errors import TytoError
@@ -105,16 +104,6 @@ def test_few_frames_show_in_the_sums(rows: dict[str, dict[str, Any]]) -> None:
     assert "leverage" in rows["tyto"]["memory"]["attack"]
 
 
-def test_tables_show_every_row(rows: dict[str, dict[str, Any]]) -> None:
-    listed = list(rows.values())
-    table = privacy_table(listed)
-    assert (table.row_count, len(table.columns)) == (len(METHODS), len(HEADER))
-    lines = privacy_markdown(listed).splitlines()
-    assert len(lines) == 2 + len(METHODS)
-    assert {line.count("|") for line in lines} == {len(HEADER) + 1}
-    assert len(cells(listed[0])) == len(HEADER)
-
-
 def test_recordings_are_on_one_side_only() -> None:
     inside, outside = split_recordings(DATA.train, 2, seed=0)
     assert not set(inside.recording) & set(outside.recording)
@@ -135,6 +124,20 @@ def test_progress_and_a_choice_of_methods() -> None:
     chosen = privacy_rows(DATA, CONFIG, methods=["srp-phat"], on_method=lambda *n: told.append(n))
     assert [row["method"] for row in chosen] == ["srp-phat"]
     assert told == [(1, 1)]
+
+
+def test_tables_by_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(privacy, "load_benchdata", lambda *_, **__: DATA)
+    assert audit_methods("size") == {"data": "toy", "rows": leak_by_size(DATA)}
+    monkeypatch.setattr(privacy, "frame_between_states", lambda _: ["a row"])
+    assert audit_methods("states")["rows"] == ["a row"]
+    monkeypatch.setattr(privacy, "privacy_rows", lambda *_, methods, **__: methods)
+    assert audit_methods(methods=["joint"])["rows"] == ["joint"]
+    assert audit_methods()["rows"] == list(load_config("privacy").methods)
+    with pytest.raises(TytoError, match="no table called 'all'; known: methods, size, states"):
+        audit_methods("all")  # type: ignore[arg-type]
+    with pytest.raises(TytoError, match="the table 'size' is not of methods"):
+        audit_methods("size", ["joint"])
 
 
 def test_what_cannot_be_audited() -> None:

@@ -195,6 +195,7 @@ def test_rows_that_are_missing(tmp_path: Path) -> None:
             run(toy_config(methods=("srp-phat",)), toy_data(), output)
 
 
+@pytest.mark.end_to_end
 def test_two_processes_give_the_same_rows(tmp_path: Path) -> None:
     config, data = toy_config(), toy_data()
     one = run(config, data, tmp_path / "one.json")
@@ -202,6 +203,7 @@ def test_two_processes_give_the_same_rows(tmp_path: Path) -> None:
     assert timeless(one) == timeless(two)
 
 
+@pytest.mark.end_to_end
 def test_processes_read_data_that_are_kept_and_write_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,11 +69,11 @@ class Config:
         lists = ("methods", "seeds", "orders", "bands", "noises", "snr", "context")
         if single := [key for key in lists if not isinstance(getattr(self, key), tuple)]:
             raise TytoError(f"{single[0]} must be a list, got {getattr(self, single[0])!r}")
-        _refuse_unknown("method", [*self.methods, *self.options, *self.variants], METHODS)
-        _refuse_unknown("noise", self.noises, NOISES)
-        _refuse_unknown("order", self.orders, ORDERS)
-        _refuse_unknown("scaling", [self.scaling], get_args(Scaling))
-        _refuse_unknown("part to judge on", [self.judged_on], ("test", "valid"))
+        refuse_unknown("method", [*self.methods, *self.options, *self.variants], METHODS)
+        refuse_unknown("noise", self.noises, NOISES)
+        refuse_unknown("order", self.orders, ORDERS)
+        refuse_unknown("scaling", [self.scaling], get_args(Scaling))
+        refuse_unknown("part to judge on", [self.judged_on], ("test", "valid"))
         if not self.methods or not self.seeds or not self.orders or not self.bands:
             raise TytoError("a benchmark needs at least one method, one seed, one order and one band")
         tables = [*self.options.values(), *(table for listed in self.variants.values() for table in listed)]
@@ -121,7 +121,8 @@ class Config:
         return made
 
 
-def _refuse_unknown(what: str, names: Iterable[Any], known: Collection[str]) -> None:
+def refuse_unknown(what: str, names: Iterable[Any], known: Collection[str]) -> None:
+    """Refuse what is not among the known names."""
     if unknown := [name for name in names if name not in known]:
         raise TytoError(f"no {what} called {unknown[0]!r}; known: {', '.join(known)}")
 

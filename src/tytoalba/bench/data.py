@@ -50,6 +50,20 @@ class Frames:
     def __len__(self) -> int:
         return len(self.X)
 
+    @property
+    def recording(self) -> NDArray[np.int64]:
+        """Number of each frame's recording; where that is not known each frame is its own."""
+        return np.arange(len(self)) if self.place is None else self.place[:, 0]
+
+    def take(self, rows: NDArray[Any]) -> Frames:
+        """Some of them."""
+        return Frames(self.X[rows], self.azimuth[rows], None if self.place is None else self.place[rows])
+
+    def with_sources(self, most: int) -> Frames:
+        """Those with one source at least and `most` at most."""
+        n_sources = np.isfinite(self.azimuth).sum(axis=1)
+        return self.take((n_sources >= 1) & (n_sources <= most))
+
 
 @dataclass(frozen=True)
 class BenchData:
@@ -280,17 +294,11 @@ def _from_mat(name: str, files: MatFeatures) -> BenchData:
         read = files.read(part, snr)
         condition = CLEAN if snr is None else str(Noise("white", snr))
         here = "test" if part == "loudspeaker" else part
-        tests[condition, here] = _with_sources(read.X, read.azimuth)
+        tests[condition, here] = Frames(read.X, read.azimuth).with_sources(read.azimuth.shape[1])
     train = files.read("train")
     array = load_array("pepper")
-    return BenchData(
-        name, _with_sources(train.X, train.azimuth), None, tests, array, GccPhat.for_array(array)
-    )
-
-
-def _with_sources(X: NDArray[np.float32], azimuth: Float) -> Frames:
-    heard = np.isfinite(azimuth).any(axis=1)
-    return Frames(X[heard], azimuth[heard])
+    frames = Frames(train.X, train.azimuth).with_sources(train.azimuth.shape[1])
+    return BenchData(name, frames, None, tests, array, GccPhat.for_array(array))
 
 
 def _frames(features: FeatureSet) -> Frames:

@@ -9,41 +9,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.bench.config import Config, load_config
-from tytoalba.bench.data import BenchData, Frames
+from tytoalba.bench.config import Config, load_config, refuse_unknown
+from tytoalba.bench.data import Announce, BenchData, Frames, load_benchdata
 from tytoalba.errors import TytoError
+from tytoalba.learning.head import AnalyticHead
 from tytoalba.learning.method import Memory, Method, Task
 from tytoalba.learning.methods import METHODS
 from tytoalba.learning.methods.analytic import Analytic
 from tytoalba.learning.methods.gkeal import Gkeal
 from tytoalba.learning.phases import Phase, groups, split
-from tytoalba.learning.sums import SCALE
+from tytoalba.learning.random_features import RandomFourier
+from tytoalba.learning.sums import SCALE, quantize_labels
 from tytoalba.learning.tyto import Tyto
 from tytoalba.privacy.attacks import (
     FRAMES,
+    Membership,
+    between,
     by_group,
     difference,
     evidence,
     in_span,
     inventory,
+    invert_fourier,
     kept_rows,
     leverages,
     membership,
     presence,
     presence_match,
+    real_sums,
     residual,
+    rounded,
 )
 from tytoalba.signal.angles import Float, count_directions, encode, to_class
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
+TableName = Literal["methods", "size", "states"]
+TABLES = get_args(TableName)
 SUMS, WEIGHTS = "sums over frames", "weights that frames shaped"
 PURPOSES: Mapping[str, str] = {
     "X": FRAMES,
@@ -74,19 +79,36 @@ SUMMED = ("G", "Q", "y2", "n", "counts")
 CANDIDATES = 200
 """Recorded frames among which an attacker looks for the one that was learned between two states."""
 EXACT = 1 - 1e-9
+RATIOS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0)
+SEEDS = ("seed", "other_seed")
+"""The seed of the random features, and one that is not theirs."""
 
 
-@dataclass(frozen=True)
-class Side:
-    """Frames that were learned, or were not, or the attacker's own: as `Frames`, with their recordings."""
+def audit_methods(
+    table: TableName = "methods",
+    methods: Sequence[str] | None = None,
+    *,
+    on_data: Announce | None = None,
+    on_method: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Attack methods on the data of the shipped benchmark `privacy`: a table of docs/privacy.md.
 
-    X: NDArray[np.float32]
-    azimuth: Float
-    recording: NDArray[np.int64]
-
-    def take(self, rows: NDArray[Any]) -> Side:
-        """Some of them."""
-        return Side(self.X[rows], self.azimuth[rows], self.recording[rows])
+    table: "methods" (each method's memory, `privacy_rows`), "size" (members by the number of frames,
+    `leak_by_size`) or "states" (the frame between two states, `frame_between_states`). methods: for the
+    first; all of them if not given.
+    """
+    config = load_config("privacy")
+    chosen = list(config.methods if methods is None else methods)
+    refuse_unknown("method", chosen, METHODS)
+    refuse_unknown("table", [table], TABLES)
+    if methods is not None and table != "methods":
+        raise TytoError(f"the table {table!r} is not of methods: leave them out")
+    data = load_benchdata(config.data, bands=config.bands, announce=on_data)
+    if table == "methods":
+        rows = privacy_rows(data, config, methods=chosen, on_method=on_method)
+    else:
+        rows = leak_by_size(data) if table == "size" else frame_between_states(data)
+    return {"data": data.name, "rows": rows}
 
 
 def privacy_rows(
@@ -106,12 +128,9 @@ def privacy_rows(
     """
     config = config or load_config("privacy")
     chosen = list(config.methods if methods is None else methods)
-    if unknown := [name for name in chosen if name not in METHODS]:
-        raise TytoError(f"no method called {unknown[0]!r}; known: {', '.join(METHODS)}")
+    refuse_unknown("method", chosen, METHODS)
     inside, outside = split_recordings(data.train, config.max_sources, config.seeds[0])
-    if data.valid is None or not len(data.valid):
-        raise TytoError(f"{data.name} has no validation part, which the attacker needs as a reference")
-    reference = side_of(data.valid, config.max_sources)
+    reference = _reference(data, config.max_sources)
     audits = (_audited(name, data, config, inside, outside, reference) for name in chosen)
     rows = []
     with _one_thread():
@@ -124,7 +143,7 @@ def privacy_rows(
 
 
 def _audited(
-    name: str, data: BenchData, config: Config, inside: Side, outside: Side, reference: Side
+    name: str, data: BenchData, config: Config, inside: Frames, outside: Frames, reference: Frames
 ) -> _Audit:
     """A method that has learned, and its shadow that learned the attacker's frames instead."""
     task = Task(data.n_inputs, config.seeds[0], scaling=config.scaling, array=data.array, gcc=data.gcc)
@@ -157,22 +176,21 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def split_recordings(train: Frames, max_sources: int, seed: int) -> tuple[Side, Side]:
+def _reference(data: BenchData, max_sources: int) -> Frames:
+    """The attacker's own frames."""
+    if data.valid is None or not len(data.valid):
+        raise TytoError(f"{data.name} has no validation part, which the attacker needs as a reference")
+    return data.valid.with_sources(max_sources)
+
+
+def split_recordings(train: Frames, max_sources: int, seed: int) -> tuple[Frames, Frames]:
     """Half of the recordings to learn, half to leave, at random."""
-    everything = side_of(train, max_sources)
+    everything = train.with_sources(max_sources)
     recordings = np.random.default_rng(seed).permutation(np.unique(everything.recording))
     if len(recordings) < 2:
         raise TytoError(f"an audit needs two recordings at least, got {len(recordings)}")
     learned = np.isin(everything.recording, recordings[: len(recordings) // 2])
     return everything.take(learned), everything.take(~learned)
-
-
-def side_of(frames: Frames, max_sources: int) -> Side:
-    """Frames with one source to `max_sources`; where recordings are not known each frame is its own."""
-    n_sources = np.isfinite(frames.azimuth).sum(axis=1)
-    recording = np.arange(len(frames)) if frames.place is None else frames.place[:, 0]
-    rows = (n_sources >= 1) & (n_sources <= max_sources)
-    return Side(frames.X[rows], frames.azimuth[rows], recording[rows].astype(np.int64))
 
 
 class _Audit:
@@ -184,9 +202,9 @@ class _Audit:
         method: Method,
         shadow: Method,
         fresh: Callable[[], Method],
-        inside: Side,
-        outside: Side,
-        reference: Side,
+        inside: Frames,
+        outside: Frames,
+        reference: Frames,
     ) -> None:
         self.name, self.method, self.shadow, self.fresh = name, method, shadow, fresh
         self.inside, self.outside, self.reference = inside, outside, reference
@@ -218,8 +236,7 @@ class _Audit:
         found = membership(attacks[best][:n], attacks[best][n:], groups_in=a, groups_out=b)
         scores = np.clip(attacks[best], -1e6, 1e6)  # what is certain stays so when averaged
         whole = membership(by_group(scores[:n], a), by_group(scores[n:], b), n_bootstrap=0)
-        judged = {key: value for key, value in vars(found).items() if key != "fpr"}
-        return {"attack": best, **plain(judged), "recording_auc": round(whole.auc, 4)}
+        return {"attack": best, **_without_fpr(found), "recording_auc": round(whole.auc, 4)}
 
     def _from_answers(self) -> Iterator[tuple[str, Float]]:
         """Scores of all frames, those learned first, from what the method says of them."""
@@ -245,8 +262,8 @@ class _Audit:
             yield f"look-up, then {name}", np.where(found, np.inf, scores)
         if H is None:
             return
-        G, n = _sums(self.memory, "G"), int(self.memory["n"])
-        G_usual, n_usual = _sums(shadow := self._usual(), "G"), int(shadow["n"])
+        G, n = real_sums(self.memory, "G"), int(self.memory["n"])
+        G_usual, n_usual = real_sums(shadow := self._usual(), "G"), int(shadow["n"])
         own, expected = leverages(G, n, G_usual, n_usual, H)
         yield "leverage", -own
         yield "leverage against a reference", evidence(own, expected)
@@ -277,11 +294,11 @@ class _Audit:
                 profiles[name] = presence(count_directions(memory[name], task.n_directions))
         if "Q" in memory:
             sigma = float(getattr(self.method, "sigma", task.sigma))
-            profiles["Q"] = presence(_sums(memory, "Q")[:, : task.n_directions], sigma)
-            profiles["y2"] = presence(_sums(memory, "y2")[: task.n_directions], sigma / np.sqrt(2))
+            profiles["Q"] = presence(real_sums(memory, "Q")[:, : task.n_directions], sigma)
+            profiles["y2"] = presence(real_sums(memory, "y2")[: task.n_directions], sigma / np.sqrt(2))
         matches = {name: presence_match(profile, counts) for name, profile in profiles.items()}
         best = max(matches, key=lambda name: (matches[name].auc, matches[name].correlation))
-        return {"places": {"from": best, **plain(vars(matches[best]))}}
+        return {"places": {"from": best, **rounded(matches[best])}}
 
     def two_states(self, n_trials: int) -> dict[str, Any] | None:
         """Teach one more frame; is it found among recorded candidates from the memories before and after?"""
@@ -308,7 +325,7 @@ class _Audit:
             "rank": rank,
         }
 
-    def _between(self, after: Method, candidates: Side) -> tuple[str, Float, int | None]:
+    def _between(self, after: Method, candidates: Frames) -> tuple[str, Float, int | None]:
         """Name of the attack, a score of every candidate, and the rank of the difference of sums."""
         new = after.memory()
         for item in inventory(new, PURPOSES):
@@ -319,9 +336,8 @@ class _Audit:
             Y = encode(candidates.azimuth, after.task.sigma)
             before, later = (residual(m.posterior(candidates.X), Y) for m in (self.method, after))
             return "loss", before - later, None
-        G, Q = ([_sums(memory, name) for memory in (self.memory, new)] for name in ("G", "Q"))
-        seen = difference(G[0], G[1], Q[0], Q[1], int(new["n"]) - int(self.memory["n"]))
-        return "difference of sums", in_span(seen.basis, H).round(6), seen.rank
+        share, rank = between(self.memory, new, H)
+        return "difference of sums", share.round(6), rank
 
 
 def expanded(method: Method, X: NDArray[np.float32]) -> Float | None:
@@ -337,57 +353,105 @@ def expanded(method: Method, X: NDArray[np.float32]) -> Float | None:
     return None
 
 
-def _sums(memory: Memory, name: str) -> Float:
-    """Sums as real numbers: those of an exact head are in steps of 1 / 127^2."""
-    values = memory[name]
-    return np.asarray(values, np.float64) / (SCALE**2 if values.dtype.kind == "i" else 1)
+def _without_fpr(found: Membership) -> dict[str, Any]:
+    return {key: value for key, value in rounded(found).items() if key != "fpr"}
 
 
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers as JSON has them, to four digits."""
-    return {
-        key: [round(float(v), 4) for v in value] if isinstance(value, tuple) else round(float(value), 4)
-        for key, value in values.items()
-    }
+def leak_by_size(
+    data: BenchData,
+    *,
+    n_features: int = 250,
+    ratios: Sequence[float] = RATIOS,
+    n_out: int = 3000,
+    ridge: float = 0.1,
+    bandwidth: float = 1.5,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """How members show less the more frames there are for each feature: a row for each N / D.
+
+    Random Fourier features as `tyto` has them without a prior, Gaussian labels. "state": who holds G, by
+    leverage; "model": who holds W, by loss; each alone and against a reference (the validation part), and
+    the latter over whole recordings. ridge, bandwidth: as those of `tyto`. Ratios for which
+    there are too few frames beside the n_out that are not learned are left out.
+    """
+    everything, other, task = data.train.with_sources(2), _reference(data, 2), Task(data.n_inputs)
+    expansion = RandomFourier(data.n_inputs, n_features, bandwidth * float(np.sqrt(data.n_inputs)), seed)
+    H, H_ref = (expansion.transform(task.scale(s.X)).astype(np.float64) for s in (everything, other))
+    Y, Y_ref = (encode(side.azimuth).astype(np.float64) for side in (everything, other))
+    eta = ridge * n_features / 2 * np.eye(n_features)
+    G_ref = H_ref.T @ H_ref
+    expected = residual(H @ np.linalg.solve(G_ref + eta, H_ref.T @ Y_ref), Y)
+    recordings = np.random.default_rng(seed).permutation(np.unique(everything.recording))
+    order = np.concatenate([np.flatnonzero(everything.recording == r) for r in recordings])
+    rows = []
+    for ratio in ratios:
+        n = round(ratio * n_features)
+        if n + n_out > len(order) or n < 1:
+            continue
+        both, R = np.concatenate([order[:n], order[-n_out:]]), everything.recording
+        h, y = H[both[:n]], Y[both[:n]]
+        G = h.T @ h
+        own, usual = leverages(G, n, G_ref, len(H_ref), H[both])
+        off = residual(H[both] @ np.linalg.solve(G + eta, h.T @ y), Y[both])
+        attacks = {
+            "state": (-own, evidence(own, usual)),
+            "model": (-off, evidence(off, expected[both])),
+        }
+        row: dict[str, Any] = {"ratio": ratio, "n_frames": n, "n_recordings": len(np.unique(R[both[:n]]))}
+        for name, (alone, against) in attacks.items():
+            found = membership(against[:n], against[n:], groups_in=R[both[:n]], groups_out=R[both[n:]])
+            whole = by_group(against[:n], R[both[:n]]), by_group(against[n:], R[both[n:]])
+            row[name] = {
+                "alone_auc": round(membership(alone[:n], alone[n:], n_bootstrap=0).auc, 4),
+                **_without_fpr(found),
+                "recording_auc": round(membership(*whole, n_bootstrap=0).auc, 4),
+            }
+        rows.append(row)
+    return rows
 
 
-HEADER = ("method", "keeps", "kB", "frames", "answers: AUC", "memory: AUC", "TPR at 1 %", "recording: AUC",
-          "best attack", "places: AUC", "two states: found")  # fmt: skip
+def frame_between_states(
+    data: BenchData,
+    *,
+    sizes: Sequence[int] = (300, 600, 1000, 2000),
+    n_trials: int = 20,
+    bandwidth: float = 1.5,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """What two states of an exact head tell of the one frame between them: a row for each number of features.
 
-
-def cells(row: Mapping[str, Any]) -> list[str]:
-    """A row of `privacy_rows` as text, in the order of `HEADER`."""
-    memory, places, states = row["memory"], row["places"], row["two_states"]
-    low, high = memory["auc_interval"]
-    found = "-"
-    if states:
-        found = f"{states['found']} of {states['trials']} by {states['by']}"
-    return [
-        row["method"],
-        row["keeps"],
-        f"{row['bytes'] / 1000:.0f}",
-        str(row["frames_kept"]),
-        f"{row['answers']['auc']:.2f}",
-        f"{memory['auc']:.2f} ({low:.2f}-{high:.2f})",
-        f"{memory['tpr']:.2f}",
-        f"{memory['recording_auc']:.2f}",
-        memory["attack"],
-        f"{places['auc']:.2f} ({places['from']})" if places else "-",
-        found,
-    ]
-
-
-def privacy_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """The rows for the eye, as a rich table."""
-    from rich.table import Table
-
-    table = Table(*HEADER)
-    for row in rows:
-        table.add_row(*cells(row))
-    return table
-
-
-def privacy_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows as a Markdown table."""
-    lines = [HEADER, ["---"] * len(HEADER), *map(cells, rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    exact: trials in which features and labels come out to the bit. found: trials in which the frame is the
+    nearest of recorded candidates, with the seed of the random features and with another one. cosine: median
+    over trials of that between the frame's scaled GCC-PHAT and the one computed back, again for both seeds.
+    """
+    rng = np.random.default_rng(seed)
+    side, task = data.train.with_sources(2), Task(data.n_inputs)
+    side = side.take(rng.permutation(len(side.X))[: CANDIDATES + 1])
+    X, Y = task.scale(side.X), quantize_labels(encode(side.azimuth))
+    n_trials = min(n_trials, len(X) - 1)
+    rows = []
+    for D in sizes:
+        width = bandwidth * float(np.sqrt(data.n_inputs))
+        maps = {name: RandomFourier(data.n_inputs, D, width, seed + k) for k, name in enumerate(SEEDS)}
+        H = {name: drawn.codes(X) for name, drawn in maps.items()}
+        own = H["seed"]
+        before = AnalyticHead(D, Y.shape[1], exact=True).learn(own[-1:], Y[-1:]).memory()
+        exact, found = 0, dict.fromkeys(SEEDS, 0)
+        cosine: dict[str, list[float]] = {name: [] for name in SEEDS}
+        for k in range(n_trials):
+            rows_after = np.array([len(X) - 1, k])
+            after = AnalyticHead(D, Y.shape[1], exact=True).learn(own[rows_after], Y[rows_after]).memory()
+            seen = difference(before["G"], after["G"], before["Q"], after["Q"])
+            assert seen.features is not None
+            assert seen.labels is not None
+            exact += np.array_equal(np.rint(seen.features), own[k]) & np.array_equal(
+                np.rint(seen.labels), Y[k]
+            )
+            for name, drawn in maps.items():
+                found[name] += int(np.argmax(in_span(seen.basis, H[name][:-1])) == k)
+                z = invert_fourier(seen.features / SCALE, drawn.weights, drawn.phases, drawn.bandwidth)
+                cosine[name].append(float(z @ X[k] / np.linalg.norm(z) / np.linalg.norm(X[k])))
+        row = {"n_features": D, "trials": n_trials, "candidates": len(X) - 1, "exact": int(exact)}
+        medians = {f"cosine_{name}": round(float(np.median(c)), 4) for name, c in cosine.items()}
+        rows.append(row | {f"found_{name}": n for name, n in found.items()} | medians)
+    return rows

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.table import Table
 
-from tytoalba.cli.console import out, print_json, progress_bar, say, write_json
+from tytoalba.cli.console import make_table, out, print_json, progress_bar, say, write_json
 from tytoalba.cli.options import AsJson, IdentityFile, Results, Seed
 from tytoalba.errors import TytoError
+
+if TYPE_CHECKING:
+    from tytoalba.bench.privacy import TableName
+
+HEADS = ("method", "kB", "frames", "answers", "memory", "TPR", "recording", "places", "found")
+LEGEND = (
+    "kB, frames: what the method keeps, and how many training frames are in it. AUC of the best attack on "
+    "single frames with the method's answers and with all of its memory (0.5: chance), share of members "
+    "found at 1 % false alarms (TPR), AUC for whole recordings, AUC of where people stood (places), and how "
+    "often the one frame between two states is found. --json has attacks and intervals."
+)
 
 
 def audit(
@@ -21,6 +32,13 @@ def audit(
     methods: Annotated[
         str | None, typer.Option(help="Without a model: only these methods, separated by commas.")
     ] = None,
+    table: Annotated[
+        str,
+        typer.Option(
+            help="Without a model: methods (what each gives away), size (members by the number of frames) or "
+            "states (the frame between two states)."
+        ),
+    ] = "methods",
     seed: Seed = 0,
     results: Results = None,
     identity: IdentityFile = None,
@@ -28,10 +46,9 @@ def audit(
 ) -> None:
     """List everything that is stored, and attack it.
 
-    A state is attacked as somebody would who stole it: which lessons were learned (by leverage and by loss),
-    what two consecutive states say, where people stood. Lessons are simulated, so that we know the truth;
-    the file is not changed. Without a model, every method of the benchmark is attacked: the table of
-    docs/privacy.md.
+    A state is attacked as a thief would: which lessons were learned (by leverage and by loss), what two
+    consecutive states say, where people stood. Lessons are simulated, so that the truth is known; the file
+    is not changed. Without a model, the methods of the benchmark are attacked: the tables of docs/privacy.md.
 
     Examples:
 
@@ -41,76 +58,96 @@ def audit(
     """
     if scenes < 6:
         raise TytoError(f"--scenes must be at least 6, got {scenes}")
-    told = (
-        _of_methods(methods, as_json) if model is None else _of_model(model, identity, scenes, seed, as_json)
-    )
+    if model is None:
+        report = _of_methods(cast("TableName", table), methods)
+    else:
+        report = _of_model(model, identity, scenes, seed)
     if results:
-        write_json(told, results)
+        write_json(report, results)
     if as_json:
-        print_json(told)
+        print_json(report)
+    elif model is None:
+        _print_rows(report["rows"], table)
+    else:
+        _print(report)
 
 
-def _of_model(path: Path, identity: Path | None, scenes: int, seed: int, as_json: bool) -> dict[str, Any]:
+def _of_model(path: Path, identity: Path | None, scenes: int, seed: int) -> dict[str, Any]:
     from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import read
     from tytoalba.privacy.audit import audit as attacked
 
-    owl = read(path, keys_at_hand(identity))
+    localizer = read(path, keys_at_hand(identity))
     with progress_bar("simulated lessons") as steps:
-        told = {
-            "file": str(path),
-            **attacked(owl, n_scenes=scenes, seed=seed, processes=0, on_progress=steps),
-        }
-    if not as_json:
-        _print(told)
-    return told
+        found = attacked(localizer, n_scenes=scenes, seed=seed, processes=0, on_progress=steps)
+    return {"file": str(path), **found}
 
 
-def _of_methods(methods: str | None, as_json: bool) -> dict[str, Any]:
-    from tytoalba.bench.config import load_config
-    from tytoalba.bench.data import load_benchdata
-    from tytoalba.bench.privacy import privacy_rows, privacy_table
+def _of_methods(table: TableName, methods: str | None) -> dict[str, Any]:
+    from tytoalba.bench.privacy import audit_methods
 
-    config = load_config("privacy")
-    chosen = methods.replace(" ", "").split(",") if methods else None
     with progress_bar("recordings") as steps:
-        data = load_benchdata(
-            config.data, bands=config.bands, announce=lambda _, done, total: steps(done, total)
+        return audit_methods(
+            table,
+            methods.replace(" ", "").split(",") if methods else None,
+            on_data=lambda what, done, total: steps(done, total, f"recordings: {what}"),
+            on_method=lambda done, total: steps(done, total, "methods"),
         )
-    with progress_bar("methods") as steps:
-        rows = privacy_rows(data, config, methods=chosen, on_method=steps)
-    if not as_json:
-        out.print(privacy_table(rows))
-    return {"data": data.name, "rows": rows}
 
 
-def _print(told: dict[str, Any]) -> None:
-    stored = Table("stored", "bytes", "purpose", title=f"Everything that {told['file']} holds")
-    inside = [row for row in told["stored"] if not row["name"].startswith("prior.")]
+def _print_rows(rows: list[dict[str, Any]], table: str) -> None:
+    if table != "methods":
+        for row in rows:
+            print_json(row)
+        return
+    shown = make_table(*HEADS)
+    shown.padding = (0, 0, 0, 0)
+    for row in rows:
+        shown.add_row(*_cells(row))
+    out.print(shown)
+    out.print(LEGEND)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    memory, places, states = row["memory"], row["places"], row["two_states"]
+    aucs = [row["answers"]["auc"], memory["auc"], memory["tpr"], memory["recording_auc"]]
+    return [
+        row["method"],
+        f"{row['bytes'] / 1000:.0f}",
+        str(row["frames_kept"]),
+        *(f"{value:.2f}" for value in aucs),
+        f"{places['auc']:.2f}" if places else "",
+        f"{states['found']} of {states['trials']}" if states else "",
+    ]
+
+
+def _print(report: dict[str, Any]) -> None:
+    stored = make_table("stored", "bytes", "purpose", title=f"Everything that {report['file']} holds")
+    inside = [row for row in report["stored"] if not row["name"].startswith("prior.")]
     for row in inside:
         stored.add_row(row["name"], str(row["bytes"]), row["purpose"])
-    of_prior = sum(row["bytes"] for row in told["stored"]) - sum(row["bytes"] for row in inside)
+    of_prior = sum(row["bytes"] for row in report["stored"]) - sum(row["bytes"] for row in inside)
     stored.add_row("prior", str(of_prior), "from simulations; no user's sound")
     out.print(stored)
-    if told["places"]:
-        where = ", ".join(f"{key} {value}" for key, value in told["places"].items())
+    if report["places"]:
+        where = ", ".join(f"{key} {value}" for key, value in report["places"].items())
         out.print(f"where people stood: {where}")
-    if "taught" not in told:
+    if "taught" not in report:
         say("a model has no sums to attack; audit the state that it is from")
         return
-    table = Table(
+    table = make_table(
         "attack", "AUC (95 %)", "members found at 1 % false alarms", title="Was this lesson learned?"
     )
     for when in ("taught", "forgotten"):
-        for name, found in (told[when] or {}).items():
+        for name, found in (report[when] or {}).items():
             low, high = found["auc_interval"]
             attack = f"{name.replace('_', ' ')}, {'after forgetting' if when == 'forgotten' else 'taught'}"
             table.add_row(attack, f"{found['auc']:.2f} ({low:.2f}-{high:.2f})", f"{100 * found['tpr']:.0f} %")
     out.print(table)
-    same = "the same to the byte" if told["same_bytes_after_forgetting"] else "NOT the same"
+    same = "the same to the byte" if report["same_bytes_after_forgetting"] else "NOT the same"
     out.print(f"the state after forgetting them is {same} as before")
-    two = told["two_states"]
+    two = report["two_states"]
     found = "is found" if two["found"] else "is not found"
     out.print(f"one frame learned between two states {found} among {two['candidates']}")
-    for reason in told["release"]:
+    for reason in report["release"]:
         out.print(f"not to be released: {reason}")

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from tytoalba.errors import TytoError
+from tytoalba.learning.sums import SCALE
 from tytoalba.localizer.release import REACH
 
 Float = NDArray[np.float64]
@@ -267,6 +268,21 @@ def difference(
     return Difference(1, basis, h, h @ dQ / (n_rows * float(h @ h)))
 
 
+def real_sums(memory: Mapping[str, NDArray[Any]], name: str) -> Float:
+    """Sums of a memory as real numbers: those of an exact head are in steps of 1 / 127^2."""
+    values = memory[name]
+    return np.asarray(values, np.float64) / (SCALE**2 if values.dtype.kind == "i" else 1)
+
+
+def between(
+    before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray[Any]], H: ArrayLike
+) -> tuple[Float, int]:
+    """What two consecutive memories tell: `in_span` of candidates H, and the rank of the difference."""
+    (G, G_after), (Q, Q_after) = ([real_sums(m, name) for m in (before, after)] for name in ("G", "Q"))
+    gained = difference(G, G_after, Q, Q_after, int(after["n"]) - int(before["n"]))
+    return in_span(gained.basis, H), gained.rank
+
+
 def in_span(basis: ArrayLike, H: ArrayLike) -> Float:
     """Share of each candidate's |h|^2 that lies in a span, (n_frames,): 1 for a frame that was learned."""
     B, rows = np.asarray(basis, np.float64), np.asarray(H, np.float64)
@@ -317,13 +333,13 @@ class Item:
 def inventory(memory: Mapping[str, NDArray[Any]], purpose: Mapping[str, str]) -> list[Item]:
     """Everything that is kept. purpose: by name, or by how names begin where that ends with a dot."""
 
-    def told(name: str) -> str:
+    def purpose_of(name: str) -> str:
         exact = purpose.get(name)
         starts = [text for start, text in purpose.items() if start.endswith(".") and name.startswith(start)]
         return exact or (starts[0] if starts else UNDECLARED)
 
     return [
-        Item(name, a.shape, str(a.dtype), int(a.nbytes), told(name), told(name) == FRAMES)
+        Item(name, a.shape, str(a.dtype), int(a.nbytes), purpose_of(name), purpose_of(name) == FRAMES)
         for name, a in memory.items()
     ]
 
@@ -334,6 +350,14 @@ def kept_rows(kept: NDArray[Any], X: NDArray[Any]) -> NDArray[np.bool_]:
         return np.zeros(len(X), np.bool_)
     known = {row.tobytes() for row in np.ascontiguousarray(kept)}
     return np.array([row.tobytes() in known for row in np.ascontiguousarray(X)], np.bool_)
+
+
+def rounded(found: Membership | PresenceMatch) -> dict[str, Any]:
+    """A finding as JSON has it, to four digits."""
+    return {
+        key: [round(float(v), 4) for v in value] if isinstance(value, tuple) else round(float(value), 4)
+        for key, value in vars(found).items()
+    }
 
 
 def _scores(values: ArrayLike) -> Float:

@@ -1,14 +1,13 @@
 """What a state or a model gives away: listed, then attacked with lessons that we know were in it, or not.
 
 Nobody's recordings are needed: scenes of the array are simulated, half of them are taught to a copy, and the
-attacker, who holds the copy and scenes of his own, tries to say which half was. The more frames are behind a
+attacker, who holds the copy and other scenes, tries to say which half was. The more frames are behind a
 state, the harder that is, so that the answer holds for lessons of this kind in this very state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,14 +22,15 @@ from tytoalba.learning.sums import SCALE
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.state import State
 from tytoalba.privacy.attacks import (
-    difference,
+    between,
     evidence,
-    in_span,
     leverages,
     membership,
     presence,
     presence_match,
+    real_sums,
     residual,
+    rounded,
 )
 from tytoalba.signal.angles import Float, encode
 
@@ -40,7 +40,7 @@ N_CANDIDATES = 200
 
 
 def audit(
-    owl: Localizer,
+    localizer: Localizer,
     *,
     n_scenes: int = 24,
     seed: int = 0,
@@ -49,26 +49,26 @@ def audit(
 ) -> dict[str, Any]:
     """Everything that is stored, and what attacks on it find; plain numbers and text.
 
-    n_scenes: simulated, as `halves` takes them apart. processes: to simulate with; 0: one a core.
+    n_scenes: simulated, as `halves` takes them apart. processes: to simulate with; 0: one per core.
     """
     stored = [
         {"name": name, "bytes": int(values.nbytes), "shape": list(values.shape), "purpose": why}
-        for name, values, why in owl.inventory()
+        for name, values, why in localizer.inventory()
     ]
-    told: dict[str, Any] = {"stored": stored, "n_frames": owl.n_frames, "places": _places(owl)}
-    if not owl.can_learn:
-        return told
-    state = owl.state
-    told["release"] = state.against_release()
+    found: dict[str, Any] = {"stored": stored, "n_frames": localizer.n_frames, "places": _places(localizer)}
+    if not localizer.can_learn:
+        return found
+    state = localizer.state
+    found["release"] = state.against_release()
     scenes = scenes_of(
         state.prior.array, [SyntheticVoices()], families=FAMILIES, speakers="test", seed=10**6 + seed
     )
     frames = simulate(scenes, n_scenes, processes=processes, on_progress=on_progress)
-    return told | attack(state, *halves(frames))
+    return found | attack(state, *halves(frames))
 
 
 def halves(frames: FeatureSet) -> tuple[FeatureSet, FeatureSet, FeatureSet]:
-    """Frames to teach, frames of the same scenes not to teach, and scenes of the attacker's own.
+    """Frames to teach, frames of the same scenes not to teach, and the attacker's own scenes.
 
     Of two thirds of the scenes one half in time is taught: nothing but having been learned tells it from the
     other, with the same talkers in the same rooms. Frames in the middle overlap both and are left out.
@@ -109,10 +109,9 @@ def _members(state: State, taught: FeatureSet, other: FeatureSet, own: FeatureSe
     H_in, H_out = (_rows(state, part.flat) for part in (taught, other))
     every_side = state.learner.lesson(Phase(own.flat, own.azimuth, np.arange(1))).H
     H_own = np.asarray(every_side, np.float64) / SCALE  # as the sums have them
-    sums = _sums(state)
-    by_leverage = [
-        evidence(*leverages(sums["G"], int(sums["n"]), H_own.T @ H_own, len(H_own), H)) for H in (H_in, H_out)
-    ]
+    memory = state.learner.memory()
+    G, n = real_sums(memory, "G"), int(memory["n"])
+    by_leverage = [evidence(*leverages(G, n, H_own.T @ H_own, len(H_own), H)) for H in (H_in, H_out)]
     model = state.model()
     by_loss = []
     for part in (taught, other):
@@ -121,20 +120,19 @@ def _members(state: State, taught: FeatureSet, other: FeatureSet, own: FeatureSe
         by_loss.append(evidence(residual(of_model, Y), residual(of_prior, Y)))
     both = {"state_by_leverage": by_leverage, "model_by_loss": by_loss}
     return {
-        name: _plain(asdict(membership(*found, groups_in=taught.recording, groups_out=other.recording)))
+        name: rounded(membership(*found, groups_in=taught.recording, groups_out=other.recording))
         for name, found in both.items()
     }
 
 
 def _two_states(state: State, frames: FeatureSet) -> dict[str, Any]:
-    """Who holds a state and the next one, with one frame more: does he find the frame?"""
+    """Who holds a state and the next one, with one frame more: do they find the frame?"""
     after = state.copy()
     after.teach(Phase(frames.flat[:1], frames.azimuth[:1], np.arange(1)))
-    old, new = _sums(state), _sums(after)
-    gained = difference(old["G"], new["G"], old["Q"], new["Q"], int(new["n"] - old["n"]))
-    share = in_span(gained.basis, _rows(state, frames.flat[:N_CANDIDATES]))
+    candidates = _rows(state, frames.flat[:N_CANDIDATES])
+    share, rank = between(state.learner.memory(), after.learner.memory(), candidates)
     return {
-        "rank": gained.rank,
+        "rank": rank,
         "candidates": len(share),
         "share_of_the_frame": round(float(share[0]), 6),
         "largest_share_of_another": round(float(share[1:].max(initial=0.0)), 6),
@@ -142,17 +140,18 @@ def _two_states(state: State, frames: FeatureSet) -> dict[str, Any]:
     }
 
 
-def _places(owl: Localizer) -> dict[str, Any] | None:
+def _places(localizer: Localizer) -> dict[str, Any] | None:
     """Where people stood: from the sums of a state, or from how little a model still asks its prior."""
-    if not owl.can_learn:
-        weight = np.asarray(owl.model.weight, np.float64)
+    if not localizer.can_learn:
+        weight = np.asarray(localizer.model.weight, np.float64)
         there = np.flatnonzero(weight < weight.max() - 1e-9)
         return {"from": "weight of the prior", "directions": len(there)}
-    counts = owl.state.learner.counts
+    counts = localizer.state.learner.counts
     if not 0 < np.count_nonzero(counts) < len(counts):
         return None
-    profile = presence(_sums(owl.state)["Q"][:, : len(counts)], float(owl.state.options["sigma"]))
-    return {"from": "columns of Q", **_plain(asdict(presence_match(profile, counts)))}
+    Q = real_sums(localizer.state.learner.memory(), "Q")
+    profile = presence(Q[:, : len(counts)], float(localizer.state.options["sigma"]))
+    return {"from": "columns of Q", **rounded(presence_match(profile, counts))}
 
 
 def _rows(state: State, X: NDArray[np.float32]) -> Float:
@@ -160,19 +159,6 @@ def _rows(state: State, X: NDArray[np.float32]) -> Float:
     return np.asarray(state.learner.inputs.codes(X)[0], np.float64) / SCALE
 
 
-def _sums(state: State) -> dict[str, NDArray[Any]]:
-    memory = state.learner.memory()
-    real = {name: memory[name] / SCALE**2 for name in ("G", "Q", "y2")}
-    return {**real, "n": memory["n"]}
-
-
 def _phase(frames: FeatureSet, recording: int) -> Phase:
     rows = frames.recording == recording
     return Phase(frames.flat[rows], frames.azimuth[rows], np.arange(1))
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: [round(float(v), 4) for v in value] if isinstance(value, tuple) else round(float(value), 4)
-        for key, value in values.items()
-    }
