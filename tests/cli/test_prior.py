@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,14 +19,17 @@ from tytoalba.data.simulation import stems as stems
 from tytoalba.data.simulation.scenes import Scenes
 from tytoalba.errors import TytoError
 from tytoalba.learning.prior import make as make
+from tytoalba.learning.prior import manifest as manifest
 from tytoalba.learning.prior import train as train
 from tytoalba.learning.prior.features import prior_gcc, steering_matrices
+from tytoalba.learning.prior.make import MadePrior, PriorSettings
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import find_prior, shipped_priors
-from tytoalba.signal.array import load_array
+from tytoalba.signal.array import MicArray, load_array
 
 torch = pytest.importorskip("torch")
-MINE = replace(load_array("respeaker-usb-4"), name="mine", yaw=7.0)
+USB = load_array("respeaker-usb-4")
+MINE = replace(USB, name="mine", yaw=7.0)
 """Mounted as no array that a prior is shipped for."""
 TINY = (
     "--scenes", "40", "--frames", "60", "--width", "4", "--epochs", "1", "--families", "hybrid,anechoic",
@@ -43,8 +47,8 @@ def tyto(tyto: Tyto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tyto:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many scenes were asked for; 28 at most are made, and of 8 rooms at most."""
+def asked(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
+    """How many scenes were asked for; 16 at most are made (or as a test asks), and of 8 rooms."""
     numbers: list[int] = []
 
     def counted(simulated: Any, most: int) -> Any:
@@ -56,7 +60,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(stems, "N_VOICES", (8, 8))
     monkeypatch.setattr(train, "N_KEPT", 50)
-    monkeypatch.setattr(make, "simulate", counted(make.simulate, 28))
+    monkeypatch.setattr(make, "simulate", counted(make.simulate, getattr(request, "param", 16)))
     monkeypatch.setattr(make, "gather_stems", counted(stems.gather_stems, 8))
     return numbers
 
@@ -69,16 +73,20 @@ def mine(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def untrained(tmp_path: Path) -> None:
-    """A prior for it, of a network that was never trained."""
+def small(array: MicArray) -> Prior:
+    """A prior of a network that was never trained."""
     from tytoalba.learning.prior.network import PriorNetwork
 
-    gcc = prior_gcc(MINE)
-    made = Prior.quantised(MINE, gcc, PriorNetwork(steering_matrices(MINE, gcc), width=4).folded())
-    X = 0.2 * np.random.default_rng(0).standard_normal((30, gcc.n_features), np.float32)
+    gcc = prior_gcc(array)
+    made = Prior.quantised(array, gcc, PriorNetwork(steering_matrices(array, gcc), width=4).folded())
+    return made.with_frames(0.2 * np.random.default_rng(0).standard_normal((30, gcc.n_features), np.float32))
+
+
+@pytest.fixture
+def untrained(tmp_path: Path) -> None:
+    """A prior for the array of one's own."""
     (tmp_path / "priors").mkdir()
-    made.with_frames(X).save(tmp_path / "priors" / "mine.safetensors")
+    small(MINE).save(tmp_path / "priors" / "mine.safetensors")
 
 
 def check_judged(judged: dict[str, Any]) -> None:
@@ -161,6 +169,7 @@ def test_kept_scenes_are_not_simulated_again(tyto: Tyto, tmp_path: Path, asked: 
     assert calm.about["calm"] == 1.0
 
 
+@pytest.mark.parametrize("asked", [28], indirect=True)  # each family has to calibrate
 @pytest.mark.usefixtures("asked")
 def test_a_prior_of_ones_own_array_is_found_and_judged(tyto: Tyto, tmp_path: Path, mine: Path) -> None:
     assert find_prior(MINE) is None
@@ -189,10 +198,15 @@ def test_a_prior_of_ones_own_array_is_found_and_judged(tyto: Tyto, tmp_path: Pat
 
 
 @pytest.mark.usefixtures("asked")
-def test_a_prior_of_another_array_is_a_beginning(tyto: Tyto, mine: Path) -> None:
+def test_a_prior_of_another_array_is_a_beginning(
+    tyto: Tyto, tmp_path: Path, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, usb = tmp_path / "small.safetensors", replace(small(USB), about={"n_scenes": 1})
+    usb.save(path)
+    monkeypatch.setattr("tytoalba.learning.prior.registry.shipped_priors", lambda: {"respeaker-usb-4": path})
     ran = tyto("prior", mine, *TINY, "--start", "respeaker-usb-4", "--epochs", "0", "--json")
     assert ran.code == 0, ran.err
-    found, usb = find_prior(MINE), Prior.load(shipped_priors()["respeaker-usb-4"])
+    found = find_prior(MINE)
     assert found is not None
     assert found.about["start"] == {"array": "respeaker-usb-4", **usb.about}
     moved = usb.moved(MINE).real_weights()
@@ -215,6 +229,31 @@ def test_a_prior_is_calibrated_anew(tyto: Tyto, tmp_path: Path, mine: Path, aske
     assert np.array_equal(before.digest, after.digest)  # what was taught behind it stays good
     for k in (0, 1):
         assert np.array_equal(before.simulated_frames()[k], after.simulated_frames()[k])
+
+
+def test_shipping_writes_what_brings_it_again(
+    tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "source"
+    for folder in (manifest.shipped_folder(source), source / "results" / "priors"):
+        folder.mkdir(parents=True)
+
+    def make(array: MicArray, _: PriorSettings, **how: Any) -> MadePrior:
+        shutil.copy(shipped_priors()[array.name], how["output"])
+        how["results"].write_text("{}")
+        return MadePrior(Prior.load(how["output"]), how["output"], {})
+
+    monkeypatch.setattr(manifest, "make_prior", make)
+    monkeypatch.setattr(manifest, "checkout", lambda: source)
+    options = ("--speech", tmp_path, "--cache", tmp_path, "--rate", "0.001", "--leave-one-out", "--ship")
+    ran = tyto("prior", "respeaker-usb-4", *TINY, "--start", shipped_priors()["pepper"], *options)
+    assert ran.code == 0, ran.err
+    text = (manifest.shipped_folder(source) / "manifest.json").read_text()
+    assert json.loads(text)["priors"]["respeaker-usb-4"]["commands"] == [
+        "tyto prior respeaker-usb-4 --scenes 40 --frames 60 --width 4 --epochs 1 --rate 0.001 "
+        "--families hybrid,anechoic --start pepper.safetensors --speech SPEECH --leave-one-out --ship"
+    ]
+    assert str(tmp_path) not in text
 
 
 @pytest.mark.parametrize(
