@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -50,6 +51,23 @@ def test_help_names_the_options(command: list[str], mentions: list[str]) -> None
     text = words(CliRunner().invoke(app, [*command, "--help"]).stdout)
     for mention in mentions:
         assert mention in text
+
+
+def test_an_option_is_worded_alike_everywhere() -> None:
+    wordings: dict[str, set[str]] = defaultdict(set)
+
+    def visit(command: Any) -> None:
+        for param in command.params:
+            if param.param_type_name == "option":
+                wordings[param.opts[0]].add(str(param.help))
+        for child in getattr(command, "commands", {}).values():
+            visit(child)
+
+    visit(typer.main.get_command(app))
+    for option in ("--identity", "--processes", "--results", "--device", "--plot"):
+        assert len(wordings[option]) == 1, wordings[option]
+    assert wordings["--json"] == {"Print JSON.", "Print JSON, one object per frame."}
+    assert all("default: " in text for text in wordings["--array"])
 
 
 def test_version_and_no_arguments(tyto: Tyto) -> None:

@@ -212,7 +212,7 @@ def _outcomes(method: str, band: Band, recording: Recording) -> Found:
         if not rows.any() or n >= recording.array.n_mics:
             continue
         mapper = METHODS[method](recording.array, recording.frame_length, band, n)
-        estimate = decoder(recording.array.heard_once(mapper(frames[rows]))).reshape(-1, n)
+        estimate = decoder(recording.array.without_images(mapper(frames[rows]))).reshape(-1, n)
         found[n] = _reference(recording, n), recording.array.fold(estimate)
     return found
 

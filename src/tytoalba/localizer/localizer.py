@@ -386,7 +386,7 @@ class Localizer:
     def _decision(self, maps: Float, fallback: Float, n_sources: Sources) -> tuple[Decision, Float]:
         """Directions in the frame of the prior, and the map that decided, (n_frames, 360)."""
         prior = self.model.prior
-        once = prior.array.heard_once
+        once = prior.array.without_images
         if n_sources == "auto":
             return count_sources(once(maps), prior.counting(), max_sources=2, threshold=SOURCE), maps
         blend = prior.blend(n_sources)

@@ -178,7 +178,7 @@ class MapFinder:
 
     def _peaks(self, maps: Float) -> tuple[Float, Float]:
         """Degrees and heights (n_frames, n) of peaks in maps (n_frames, 360), NaN for none."""
-        maps = self.array.heard_once(maps)
+        maps = self.array.without_images(maps)
         if self.n_sources == "auto":
             height = np.maximum(maps.max(axis=1, keepdims=True), 1e-9)
             most = self.array.n_mics - 1

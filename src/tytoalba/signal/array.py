@@ -206,8 +206,7 @@ class MicArray:
         """Azimuths (n_frames, n_sources) beside all others that sound the same: for an array on a line twice
         as many, otherwise those that were given.
 
-        What learns where sounds come from should be told all of them: told one of two, or each in turn, it
-        comes to believe in half of each.
+        A learner needs all of them: given one of two, or each in turn, it comes to believe in half of each.
 
         >>> load_array("linear-4").alike(np.array([[30.0, np.nan]])).tolist()
         [[30.0, nan, 150.0, nan]]
@@ -216,10 +215,10 @@ class MicArray:
             return azimuth
         return np.concatenate([azimuth, wrap(2 * self.mirror_axis - azimuth)], axis=1)
 
-    def heard_once(self, maps: Float) -> Float:
-        """Maps (n_frames, n_directions) of an array on a line without their mirror images, which are -inf.
+    def without_images(self, maps: Float) -> Float:
+        """Maps (n_frames, n_directions) of an array on a line with their mirror images set to -inf.
 
-        Otherwise the second peak of one source would be its own image. Other arrays' stay as they are.
+        Otherwise the second peak of one source would be its own image. Maps of other arrays do not change.
         """
         if self.mirror_axis is None:
             return maps

@@ -175,7 +175,7 @@ def _maps_of(prior: Prior, frames: FeatureSet, device: str) -> tuple[Float, Floa
     array = prior.array
     learned, fallback = _scores(prior, frames.flat, device), prior.srp_maps(frames.flat)
     azimuth = _two_columns(array.fold(frames.azimuth))
-    return array.heard_once(learned), array.heard_once(fallback), azimuth
+    return array.without_images(learned), array.without_images(fallback), azimuth
 
 
 def _scores(prior: Prior, X: NDArray[np.float32], device: str) -> NDArray[np.float32]:

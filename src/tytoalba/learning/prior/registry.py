@@ -205,7 +205,7 @@ class PriorMaps:
         """
         prior, how = self._found
         own = prior.array.fold(azimuth - how.turn)
-        maps, fallback = (prior.array.heard_once(both[:, k]) for k in (0, 1))
+        maps, fallback = (prior.array.without_images(both[:, k]) for k in (0, 1))
         if counted:
             each = [prior.counting()[min(k, 1)] for k in range(azimuth.shape[1])]
             found = evidence(maps, own)
@@ -216,7 +216,7 @@ class PriorMaps:
 
     def _surer(self, both: Float) -> tuple[Blend, NDArray[np.bool_]]:
         """The blend for that many sources, and in which frames the network decides."""
-        n, once = min(self.n_sources, 2), self.prior.array.heard_once
+        n, once = min(self.n_sources, 2), self.prior.array.without_images
         blend = self.prior.blend(n)
         return blend, blend(once(both[:, 0]), once(both[:, 1]), n).learned
 
