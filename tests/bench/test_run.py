@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -217,3 +218,50 @@ def test_processes_read_data_that_are_kept_and_write_none(
     monkeypatch.setattr(BenchData, "save", save)
     two = run(config, data, tmp_path / "two.json", processes=2, kept=tmp_path / "kept.bench")
     assert timeless(one) == timeless(two)
+
+
+# ---- refused before any work ----
+
+
+@pytest.mark.parametrize(
+    ("missing", "options", "message"),
+    [
+        ("torch", {}, "networks need the extra 'train'"),
+        ("matplotlib", {"methods": ["tyto"]}, "pictures need the extra 'plot'"),
+        ("", {"changes": ["options.tyto.depth=3"]}, "tyto cannot be made with options .*depth"),
+    ],
+)
+def test_what_would_fail_late_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, options: dict[str, Any], message: str
+) -> None:
+    def prepared(*_: Any, **__: Any) -> BenchData:
+        raise AssertionError("minutes of simulation")
+
+    monkeypatch.setattr(running, "load_benchdata", prepared)
+    monkeypatch.delitem(sys.modules, "tytoalba.learning.network", raising=False)
+    if missing:
+        monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(TytoError, match=message):
+        running.run_benchmark("quick", output=tmp_path, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_of_another_benchmark_are_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "load_benchdata", lambda *_, **__: pytest.fail("minutes of simulation"))
+    run(toy_config(methods=("srp-phat",)), toy_data(), tmp_path / "quick.json")
+    with pytest.raises(TytoError, match="holds another benchmark"):
+        running.run_benchmark("quick", output=tmp_path, methods=["srp-phat"])
+
+
+def test_one_call_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "load_benchdata", lambda *_, **__: toy_data())
+    result_file, *written = running.run_benchmark(
+        "quick", output=tmp_path, methods=["srp-phat"], seeds=[3], changes=["n_phases=2"]
+    )
+    found = load_results(result_file)
+    assert found.command == "tyto bench quick --methods srp-phat --seeds 3 --set n_phases=2"
+    assert {row.seed for row in found.rows} == {3}
+    assert {path.parent for path in written} == {tmp_path / "quick"}
+    assert "report.html" in {path.name for path in written}

@@ -225,22 +225,24 @@ def _simulated(
     announce: Announce | None,
 ) -> BenchData:
     parts = {
-        part: simulate_features(simulation, part, gcc, processes=processes, on_progress=_told(announce, part))
+        part: simulate_features(
+            simulation, part, gcc, processes=processes, on_progress=_steps(announce, part)
+        )
         for part in ("train", "valid")
     }
     tests = {}
     for part in simulation.preset.parts:
         if part.name in parts:
             continue
-        told = _told(announce, part.name)
-        made = simulate_features(simulation, part.name, gcc, processes=processes, on_progress=told)
+        steps = _steps(announce, part.name)
+        made = simulate_features(simulation, part.name, gcc, processes=processes, on_progress=steps)
         tests[CLEAN, part.name] = _frames(made)
         if noises:
             few = replace(part, n_recordings=max(1, round(part.n_recordings * noise_share)))
             kept = tuple(few if p.name == part.name else p for p in simulation.preset.parts)
             smaller = replace(simulation, preset=replace(simulation.preset, parts=kept))
-            told = _told(announce, f"{part.name}, noisy")
-            noisy = simulate_noisy(smaller, part.name, noises, gcc, processes=processes, on_progress=told)
+            steps = _steps(announce, f"{part.name}, noisy")
+            noisy = simulate_noisy(smaller, part.name, noises, gcc, processes=processes, on_progress=steps)
             tests |= {(str(n), part.name): _frames(m) for n, m in zip(noises, noisy, strict=True)}
     return BenchData(name, _frames(parts["train"]), _frames(parts["valid"]), tests, simulation.array, gcc)
 
@@ -269,7 +271,7 @@ def _recorded(
         by_part["train"] = [r for i, r in enumerate(by_part["train"]) if i % step != step - 1]
 
     def features(part: str) -> FeatureSet:
-        return extract(by_part[part], gcc, processes=processes, on_progress=_told(announce, part))
+        return extract(by_part[part], gcc, processes=processes, on_progress=_steps(announce, part))
 
     tests = {}
     for part in ("test", "human"):
@@ -278,8 +280,8 @@ def _recorded(
         tests[CLEAN, part] = _frames(features(part))
         if noises:
             few = by_part[part][:: max(1, round(1 / noise_share))]
-            told = _told(announce, f"{part}, noisy")
-            noisy = extract_noisy(few, noises, gcc, processes=processes, on_progress=told)
+            steps = _steps(announce, f"{part}, noisy")
+            noisy = extract_noisy(few, noises, gcc, processes=processes, on_progress=steps)
             tests |= {(str(n), part): _frames(m) for n, m in zip(noises, noisy, strict=True)}
     valid = _frames(features("valid")) if by_part["valid"] else None
     return BenchData(name, _frames(features("train")), valid, tests, recordings[0].array, gcc)
@@ -307,7 +309,7 @@ def _frames(features: FeatureSet) -> Frames:
     )
 
 
-def _told(announce: Announce | None, what: str) -> Callable[[int, int], None] | None:
+def _steps(announce: Announce | None, what: str) -> Callable[[int, int], None] | None:
     if announce is None:
         return None
     return lambda done, total: announce(what, done, total)

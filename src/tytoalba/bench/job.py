@@ -104,7 +104,7 @@ def _made(job: Job, task: Task) -> Method:
 class _Test:
     """One test set: errors on every phase after every phase, by decision rule and number of sources.
 
-    context: how many frames on each side are also heard, in turn, beside none.
+    context: numbers of neighbouring frames on each side to average over, beside none.
     """
 
     def __init__(

@@ -313,8 +313,8 @@ class _Audit:
             one = candidates.take(np.array([k]))
             after = self.fresh()
             after.restore(self.memory)
-            heard = to_class(one.azimuth[np.isfinite(one.azimuth)], after.task.n_directions)
-            after.learn(Phase(one.X, one.azimuth, np.unique(heard)))
+            directions = to_class(one.azimuth[np.isfinite(one.azimuth)], after.task.n_directions)
+            after.learn(Phase(one.X, one.azimuth, np.unique(directions)))
             by, scores, rank = self._between(after, candidates)
             found += int(np.flatnonzero(scores == scores.max()).tolist() == [k])
         return {

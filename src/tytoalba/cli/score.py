@@ -70,7 +70,7 @@ def score(
     if reliability and len(models) != 1:
         raise TytoError("--reliability draws how sure one --model is: give one")
     if len({*methods, *(path.name for path in models)}) < len(methods) + len(models):
-        raise TytoError("methods and models need different names to be told apart: rename files")
+        raise TytoError("methods and models need different names: rename files")
     keys = keys_at_hand(identity)
     with progress_bar("recordings") as steps:
         recordings = recordings_of(data, part, keys)
