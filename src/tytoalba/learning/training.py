@@ -1,7 +1,7 @@
 """One gradient loop for every method that has one: a method is only its loss.
 
 The data lie on the device as a whole, batches are rows drawn there, and nothing is read back within an epoch
-(nor at its end, without validation). On a GPU so small a step would cost the launching of its kernels, so it
+(nor at its end). On a GPU so small a step would cost the launching of its kernels, so it
 is recorded once and replayed (a CUDA graph). The loop draws only from the network's own generator: torch's
 global state stays as it was.
 """
@@ -49,7 +49,6 @@ class Recipe:
 
     batch: frames a step, at most: an epoch is cut into batches of equal size, so that no small rest spoils
     the batch statistics. schedule: "cosine" falls from lr to 0 over all steps, "constant" is the paper's.
-    patience: epochs without a smaller validation loss before stopping (only where there is validation).
     """
 
     epochs: int = 30
@@ -57,11 +56,10 @@ class Recipe:
     weight_decay: float = 1e-4
     batch: int = 256
     schedule: Schedule = "cosine"
-    patience: int = 5
 
     def __post_init__(self) -> None:
-        if self.epochs < 0 or self.batch < 1 or self.patience < 1:
-            raise ValueError(f"epochs must be 0 or more, batch and patience at least 1, got {self}")
+        if self.epochs < 0 or self.batch < 1:
+            raise ValueError(f"epochs must be 0 or more and batch at least 1, got {self}")
         if self.lr <= 0 or self.weight_decay < 0:
             raise ValueError(f"lr must be positive and weight_decay 0 or more, got {self}")
         if self.schedule not in ("cosine", "constant"):
@@ -70,18 +68,6 @@ class Recipe:
     def lr_at(self, progress: float) -> float:
         """Learning rate at a share of all steps, 0 to 1."""
         return self.lr * (0.5 + 0.5 * math.cos(math.pi * progress) if self.schedule == "cosine" else 1.0)
-
-
-@dataclass(frozen=True)
-class History:
-    """Mean loss of each epoch, and the loss on validation data where there were some.
-
-    best: the epoch whose weights the network has now.
-    """
-
-    loss: list[float]
-    validation: list[float]
-    best: int
 
 
 def train(
@@ -93,17 +79,15 @@ def train(
     seed: int = 0,
     n_replay: int = 0,
     replay_batch: int = 0,
-    validate: Callable[[Network], Tensor] | None = None,
     graphs: bool = True,
     on_epoch: Callable[[int, int], None] | None = None,
-) -> History:
-    """Train a network in place.
+) -> list[float]:
+    """Train a network in place; returns the mean loss of each epoch.
 
     loss: of the network and a batch, a tensor of rows on the network's device: rows of 0..n_frames in random
     order, each once an epoch; then, with `n_replay`, `replay_batch` rows of n_frames..n_frames + n_replay,
     which come round as often as they must. What a row means is the loss's business.
     seed: of the order of frames and of dropout.
-    validate: a loss on data never trained on, after each epoch; the network ends as its best epoch was.
     graphs: record and replay steps on a GPU; the loss must then do the same work for every batch of a size
     and never read a value back.
     on_epoch: called with (epochs done, epochs in all).
@@ -116,8 +100,6 @@ def train(
     n_steps = -(-n_frames // recipe.batch)  # an epoch
     replay_batch = replay_batch if n_replay else 0
     losses: list[Tensor] = []
-    validation: list[float] = []
-    best, best_weights = 0, {}
     network.train()
     for epoch in range(recipe.epochs if n_frames else 0):
         order = torch.randperm(n_frames, generator=generator, device=device)
@@ -132,19 +114,9 @@ def train(
         losses.append(total / n_steps)
         if on_epoch:
             on_epoch(epoch + 1, recipe.epochs)
-        if validate is None:
-            best = epoch
-            continue
-        validation.append(float(validate(network)))
-        if epoch == 0 or validation[-1] < validation[best]:
-            best, best_weights = epoch, {k: v.clone() for k, v in network.state_dict().items()}
-        elif epoch - best >= recipe.patience:
-            break
-    if best_weights:
-        network.load_state_dict(best_weights)
     network.zero_grad()
     network.eval()
-    return History(torch.stack(losses).tolist() if losses else [], validation, best)
+    return [float(loss) for loss in torch.stack(losses).tolist()] if losses else []
 
 
 class _Descent:
@@ -232,11 +204,6 @@ def squared_loss(
         return (error if column_weight is None else error * column_weight).mean()
 
     return loss
-
-
-def squared_error(X: Tensor, target: Tensor) -> Callable[[Network], Tensor]:
-    """The same for validation: on all frames, as the network is for testing."""
-    return lambda network: (network.predict(X) - target).square().mean()
 
 
 def sides_of(

@@ -112,7 +112,7 @@ def train_prior(
         n_steps = -(-n_frames // recipe.batch)
         _compiled(network, X[: -(-n_frames // n_steps)])  # as many as steps have: other sizes cost it again
     loss = squared_loss(X, target, sides=sides)
-    history = train(network, loss, n_frames, recipe, seed=seed, on_epoch=next_epoch)
+    losses = train(network, loss, n_frames, recipe, seed=seed, on_epoch=next_epoch)
     prior = Prior.quantised(array, gcc, network.folded())
     n_kept = min(N_KEPT, KEPT_BYTES // (N_DIRECTIONS + len(gcc.pairs) * gcc.n_lags))
     some = torch.cat([frames for frames, _ in mixer.frames(n_kept)]).cpu().numpy()
@@ -122,7 +122,7 @@ def train_prior(
         about={
             "n_frames": n_frames * -(-recipe.epochs // EPOCHS_PER_MIX),
             "recipe": {**recipe.__dict__, "sigma": sigma, "seed": seed},
-            "loss": history.loss[-1] if history.loss else None,
+            "loss": losses[-1] if losses else None,
             **({"start": start.about} if start else {}),
         },
         constants={
