@@ -25,7 +25,7 @@ SQUARE = load_array("respeaker-usb-4")
 AROUND = (10.0, 100.0, 190.0, 280.0)
 
 
-def heard(array: MicArray, azimuth: float, seed: int = 0, seconds: float = 1.5) -> Sound:
+def recorded(array: MicArray, azimuth: float, seed: int = 0, seconds: float = 1.5) -> Sound:
     """Noise from a direction, weaker from another a little later, and each microphone's own."""
     rng = np.random.default_rng([seed, round(azimuth)])
     sound = rng.standard_normal(int(seconds * array.sample_rate))
@@ -39,7 +39,7 @@ def takes(
 ) -> list[Take]:
     """Recordings of an array that is wired and mounted otherwise than its file says."""
     built = wiring.applied(array) if wiring else array
-    return [take(f"{a:g}", heard(built, a), array, None if free else a) for a in at]
+    return [take(f"{a:g}", recorded(built, a), array, None if free else a) for a in at]
 
 
 def changed(change: Any, array: MicArray = SQUARE) -> CheckResult:
@@ -96,7 +96,7 @@ def test_the_corrected_array_locates_where_it_was(mirrored: bool, turn: float) -
     assert found.corrected is not None
     locator = SrpPhat(found.corrected, array.frame_length)
     for azimuth in (33.0, 205.0):
-        maps = locator(frames(heard(built.applied(array), azimuth, seed=1), array.frame_length, 4096))
+        maps = locator(frames(recorded(built.applied(array), azimuth, seed=1), array.frame_length, 4096))
         assert distance(float(maps.mean(axis=0).argmax()), azimuth) <= 4
 
 
@@ -145,7 +145,9 @@ def test_one_direction_leaves_alternatives_which_are_named() -> None:
 def test_a_roughly_given_direction_does_not_swap_microphones() -> None:
     """Seen from 30 degrees, microphones 4 and 5 of the hexagon are level: from 27 or 33 one is nearer."""
     hexagon = load_array("respeaker-6mic")
-    found = check_array([take("x", heard(hexagon, 33.0, seed), hexagon, 27.0) for seed in range(3)], hexagon)
+    found = check_array(
+        [take("x", recorded(hexagon, 33.0, seed), hexagon, 27.0) for seed in range(3)], hexagon
+    )
     assert found.verdict is not None
     assert not found.verdict.sure
     assert not found.faulty
@@ -280,7 +282,7 @@ def test_a_header_that_differs_from_the_array_is_said() -> None:
 
 def test_lags_beyond_the_geometry_tell_a_wrong_rate() -> None:
     fast = replace(SQUARE, sample_rate=48000)
-    recordings = [take("x", heard(fast, a), SQUARE, a) for a in AROUND]
+    recordings = [take("x", recorded(fast, a), SQUARE, a) for a in AROUND]
     found = check_array(recordings, SQUARE)
     assert faults(found) == ["sound was recorded at about 48000 Hz, not 16000"]
 
@@ -288,7 +290,7 @@ def test_lags_beyond_the_geometry_tell_a_wrong_rate() -> None:
 def test_lags_too_short_may_be_talkers_above() -> None:
     slow = replace(load_array("pepper"), sample_rate=16000)
     array = replace(slow, sample_rate=48000)
-    found = check_array([take("x", heard(slow, a, seconds=4.5), array, a) for a in AROUND], array)
+    found = check_array([take("x", recorded(slow, a, seconds=4.5), array, a) for a in AROUND], array)
     assert not found.faulty
     assert "talkers far above" in next(f.evidence for f in found.findings if f.what == "sample rate")
 
@@ -297,7 +299,7 @@ def test_lags_too_short_may_be_talkers_above() -> None:
 
 
 def test_recordings_that_cannot_be_checked_are_refused() -> None:
-    good = heard(SQUARE, 0.0)
+    good = recorded(SQUARE, 0.0)
     broken = good.copy()
     broken[1, 7] = np.nan
     for samples, message in (
@@ -316,7 +318,7 @@ def test_recordings_that_cannot_be_checked_are_refused() -> None:
 
 
 def test_few_blocks_are_never_sure() -> None:
-    short = [take("x", heard(SQUARE, a, seconds=0.5), SQUARE, a) for a in AROUND]
+    short = [take("x", recorded(SQUARE, a, seconds=0.5), SQUARE, a) for a in AROUND]
     found = check_array(short, SQUARE)
     assert found.verdict is not None
     assert not found.verdict.sure

@@ -114,10 +114,10 @@ def _powers(recording: Take, array: MicArray) -> tuple[Float, Float]:
     """Power of each channel between LOWEST and HIGHEST, and the share of all that is below HUM_BELOW."""
     power = np.abs(np.fft.rfft(recording.samples.astype(np.float64), axis=1)) ** 2
     hertz = np.fft.rfftfreq(recording.samples.shape[1], 1 / array.sample_rate)
-    heard = power[:, (hertz >= LOWEST) & (hertz <= HIGHEST)].sum(axis=1)
+    voice = power[:, (hertz >= LOWEST) & (hertz <= HIGHEST)].sum(axis=1)
     low = power[:, hertz < HUM_BELOW].sum(axis=1) - power[:, 0] / 2  # 0 Hz has no mirror image
     total = power.sum(axis=1) - power[:, 0] / 2
-    return heard / recording.samples.shape[1] ** 2, low / np.maximum(total, 1e-30)
+    return voice / recording.samples.shape[1] ** 2, low / np.maximum(total, 1e-30)
 
 
 def _whole(takes: Sequence[Take]) -> tuple[NDArray[np.bool_], Float]:

@@ -121,7 +121,7 @@ def _recordings(
     home = Home.draw(array, n, rng, smallest=(3.5, 3.2), rt60=lambda rng: rng.choice(ECHOES), late=late)
     voices, sounds = SyntheticVoices(), []
     for azimuth in home.azimuth + rng.normal(0.0, POINTING, n):
-        # a mounting is another place of the talker, as the array hears it
+        # a mounting is another place of the talker, seen from the array
         turned = azimuth - array.yaw - truth.turn
         seen = (-turned if truth.mirrored else turned) + array.yaw
         response = home.response(home.talker(seen, rng, nearest=0.6, heights=(-0.1, 0.5)), rng)

@@ -120,7 +120,7 @@ def representatives(array: MicArray) -> Orders:
 def predicted(
     array: MicArray, mirrored: bool, turn: float, azimuth: Float, pointing: Sequence[float] = (0.0,)
 ) -> Float:
-    """Samples by which microphone j hears each direction later than i: (A, M, M, E x pointing).
+    """Samples by which each direction reaches microphone j later than i: (A, M, M, E x pointing).
 
     azimuth: degrees, (A,). pointing: degrees by which each may be off. The last axis starts with the
     horizontal plane and the first of `pointing`.

@@ -156,7 +156,7 @@ class MicArray:
         return -(unit_vector(azimuth, elevation) @ self.coordinates.T) / SPEED_OF_SOUND
 
     def pair_delays(self, azimuth: ArrayLike, elevation: ArrayLike = 0.0) -> NDArray[np.float64]:
-        """Seconds by which j hears a plane wave later than i, for each pair: (..., n_pairs)."""
+        """Seconds by which a plane wave reaches j later than i, for each pair: (..., n_pairs)."""
         arrival = self.arrival_times(azimuth, elevation)
         first, second = np.asarray(self.pairs).T
         return arrival[..., second] - arrival[..., first]
