@@ -29,7 +29,7 @@ class DataSet:
 DATASETS: dict[str, DataSet] = {
     "folder": DataSet(
         lambda root: any((root / name).is_file() for name in ("array.toml", "array.toml.age")),
-        lambda root, keys: folder.open_folder(root, keys=keys),
+        folder.open_folder,
         "the owner of the recordings",
         "the owner's",
     ),

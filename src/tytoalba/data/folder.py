@@ -33,7 +33,7 @@ HEADER = ["frame", "azimuth"]
 _SOUND = (".wav", ".flac", ".ogg")
 
 
-def open_folder(root: str | Path, parts: list[str] | None = None, keys: Keys = None) -> list[Recording]:
+def open_folder(root: str | Path, keys: Keys = None) -> list[Recording]:
     """The recordings of a folder: labels are read now, sound when it is asked for.
 
     keys: what opens sealed files.
@@ -43,11 +43,8 @@ def open_folder(root: str | Path, parts: list[str] | None = None, keys: Keys = N
     if not file.is_file():
         raise DataError(f"{root} has no array.toml; tyto array show NAME --toml prints one to start from")
     array = MicArray.from_toml(_text(file, keys), str(file)) if is_sealed(file) else load_array(file)
-    present = sorted(folder.name for folder in root.iterdir() if folder.is_dir())
-    if unknown := sorted(set(parts or []) - set(present)):
-        raise DataError(f"{root} has no part {unknown[0]!r}; it has: {', '.join(present) or 'none'}")
     recordings = []
-    for part in parts or present:
+    for part in sorted(folder.name for folder in root.iterdir() if folder.is_dir()):
         for plain in sorted({_without_age(f) for f in (root / part).iterdir()}):
             if plain.suffix.lower() not in _SOUND:
                 continue

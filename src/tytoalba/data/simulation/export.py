@@ -121,10 +121,8 @@ def _write_sslr_recording(simulation: Simulation, root: Path, task: tuple[int, i
         (tuple(position.tolist()), f"speaker_{who}", 0.0, seconds, 1.0, who)
         for position, who in zip(made.positions[0], made.speakers, strict=True)
     ] if len(made.frame_ids) else []  # fmt: skip
-    sslr.write_recording(
-        root, subset, made.name, made.samples, simulation.array.sample_rate, frames, played,
-        array=simulation.array,
-    )  # fmt: skip
+    rate = simulation.array.sample_rate
+    sslr.write_recording(root, subset, made.name, made.samples, rate, frames, played)
 
 
 def _sources(made: SimulatedRecording, row: int) -> list[tuple[tuple[float, ...], int, int]]:
