@@ -76,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mats(tmp_path: Path) -> Path:
     """The authors' files: training, both test parts, and one of them in noise."""
     mat.write_hdf5(tmp_path / file_name("train"), mat.variables("tr", 30))
-    mat.write_v5(tmp_path / file_name("human"), mat.variables("te1", 9, seed=1))
+    mat.WRITERS["v5"](tmp_path / file_name("human"), mat.variables("te1", 9, seed=1))
     mat.write_hdf5(tmp_path / file_name("loudspeaker"), mat.variables("te2", 12, seed=2))
     mat.write_hdf5(tmp_path / file_name("loudspeaker", -10), mat.variables("te2", 12, seed=3))
     return tmp_path

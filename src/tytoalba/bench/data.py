@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tytoalba.data.datasets import open_dataset
 from tytoalba.data.features import FeatureSet, describe, extract, extract_noisy, read_description
-from tytoalba.data.mat import MatFeatures, open_mat
+from tytoalba.data.mat import Files, open_mat, read_mat
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulation.features import simulate_features, simulate_noisy
 from tytoalba.data.simulation.noise import Noise
@@ -287,19 +287,19 @@ def _recorded(
     return BenchData(name, _frames(features("train")), valid, tests, recordings[0].array, gcc)
 
 
-def _from_mat(name: str, files: MatFeatures) -> BenchData:
+def _from_mat(name: str, files: Files) -> BenchData:
     """The authors' features: full band, already scaled; their noisy variants are taken as white noise."""
     tests = {}
-    for part, snr in files.files:
+    for part, snr in files:
         if part == "train":
             continue
-        read = files.read(part, snr)
         condition = CLEAN if snr is None else str(Noise("white", snr))
         here = "test" if part == "loudspeaker" else part
-        tests[condition, here] = Frames(read.X, read.azimuth).with_sources(read.azimuth.shape[1])
-    train = files.read("train")
+        X, azimuth = read_mat(files, part, snr)
+        tests[condition, here] = Frames(X, azimuth).with_sources(azimuth.shape[1])
+    X, azimuth = read_mat(files, "train")
     array = load_array("pepper")
-    frames = Frames(train.X, train.azimuth).with_sources(train.azimuth.shape[1])
+    frames = Frames(X, azimuth).with_sources(azimuth.shape[1])
     return BenchData(name, frames, None, tests, array, GccPhat.for_array(array))
 
 

@@ -18,9 +18,8 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,70 +45,42 @@ _NUMERIC = {"double", "single", "logical"} | {
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
-@dataclass(frozen=True)
-class MatPart:
-    """Features and directions of one part, or of a block of its rows.
-
-    X: (n_frames, 306) float32.
-    azimuth: degrees, (n_frames, n_sources), at least two columns, NaN where there is no further source.
-    n_sources: (n_frames,); 0 for a silent frame, whose azimuth is all NaN.
-    snr: dB of the added noise, None without.
-    """
-
-    name: str
-    snr: int | None
-    X: NDArray[np.float32]
-    azimuth: Float
-    n_sources: NDArray[np.intp]
+Files = dict[tuple[str, int | None], Path]
+"""Files by part and SNR of the added noise (dB), None without."""
 
 
-@dataclass(frozen=True)
-class MatFeatures:
-    """The files of a folder that are there, by part and SNR, and the names of those that are not."""
-
-    files: Mapping[tuple[str, int | None], Path]
-    missing: tuple[str, ...]
-
-    def read(self, part: str, snr: int | None = None) -> MatPart:
-        """One part as a whole, e.g. `read("human")` or `read("loudspeaker", snr=-10)`."""
-        path = self._path(part, snr)
-        with _variables(path) as variables:
-            source = _Source(path, variables, PARTS[part][1])
-            X = np.empty((source.n_rows, N_FEATURES), dtype=np.float32)
-            azimuths, counts, start = [], [], 0
-            for block, azimuth, n_sources in source.blocks(BLOCK_ROWS):
-                X[start : start + len(block)] = block
-                azimuths.append(azimuth)
-                counts.append(n_sources)
-                start += len(block)
-        width = max(azimuth.shape[1] for azimuth in azimuths)
-        padded = [np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=np.nan) for a in azimuths]
-        return MatPart(part, snr, X, np.concatenate(padded), np.concatenate(counts))
-
-    def _path(self, part: str, snr: int | None) -> Path:
-        if part not in PARTS:
-            raise DataError(f"no part {part!r}; known: {', '.join(PARTS)}")
-        if (part, snr) not in self.files:
-            there = ", ".join(path.name for path in self.files.values())
-            raise DataError(f"{file_name(part, snr)} is missing; there are {there}")
-        return self.files[part, snr]
-
-
-def open_mat(folder: str | os.PathLike[str]) -> MatFeatures:
-    """Find the authors' feature files in a folder; they are read when a part is asked for.
-
-    Any of them may be absent: `missing` names those, and reading one says so. None at all is an error.
-    """
-    folder = Path(folder)
+def open_mat(folder: str | os.PathLike[str]) -> Files:
+    """Find the authors' feature files in a folder; any of them may be absent, but not all."""
     noisy = [(part, snr) for part in PARTS if part != "train" for snr in SNRS]
     wanted: list[tuple[str, int | None]] = [*((part, None) for part in PARTS), *noisy]
-    paths = {key: folder / file_name(*key) for key in wanted}
+    paths = {key: Path(folder) / file_name(*key) for key in wanted}
     files = {key: path for key, path in paths.items() if path.is_file()}
-    missing = tuple(path.name for key, path in paths.items() if key not in files)
     if not files:
         expected = ", ".join(file_name(part) for part in PARTS)
         raise DataError(f"{folder}: none of the feature files is here; expected {expected}")
-    return MatFeatures(files, missing)
+    return files
+
+
+def read_mat(files: Files, part: str, snr: int | None = None) -> tuple[NDArray[np.float32], Float]:
+    """Features X (n_frames, 306) and azimuth of one part, e.g. `read_mat(files, "loudspeaker", snr=-10)`.
+
+    azimuth: degrees, (n_frames, n_sources), at least two columns, NaN where there is no further source.
+    """
+    if (part, snr) not in files:
+        there = ", ".join(path.name for path in files.values())
+        raise DataError(f"{file_name(part, snr)} is missing; there are {there}")
+    path = files[part, snr]
+    with _variables(path) as variables:
+        source = _Source(path, variables, PARTS[part][1])
+        X = np.empty((source.n_rows, N_FEATURES), dtype=np.float32)
+        azimuths, start = [], 0
+        for block, azimuth in source.blocks(BLOCK_ROWS):
+            X[start : start + len(block)] = block
+            azimuths.append(azimuth)
+            start += len(block)
+    width = max(azimuth.shape[1] for azimuth in azimuths)
+    padded = [np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=np.nan) for a in azimuths]
+    return X, np.concatenate(padded)
 
 
 def file_name(part: str, snr: int | None = None) -> str:
@@ -122,19 +93,14 @@ def file_name(part: str, snr: int | None = None) -> str:
     return f"qian{PARTS[part][0]}_GCCPHAT_SSLR{noise}.mat"
 
 
-class _Matrix(Protocol):
-    """What a numpy array and an HDF5 data set have in common."""
-
-    shape: tuple[int, ...]
-    dtype: Any
-
-    def __getitem__(self, rows: Any, /) -> Any: ...
+Matrices = Mapping[str, Any]
+"""By name: numpy arrays, or HDF5 data sets that are not read before they are sliced."""
 
 
 class _Source:
     """The three variables of an open file: checked for their shapes at once, for their values by block."""
 
-    def __init__(self, path: Path, variables: Mapping[str, _Matrix], ending: str) -> None:
+    def __init__(self, path: Path, variables: Matrices, ending: str) -> None:
         self.path = path
         self.names = {letter: f"{letter}{ending}" for letter in "XYI"}
         if absent := [name for name in self.names.values() if name not in variables]:
@@ -156,8 +122,8 @@ class _Source:
             self.refuse("I", f"expected one number for each of {self.n_rows} rows, got {n_speakers.shape}")
         self.n_speakers = np.asarray(n_speakers[:], dtype=np.float64).ravel()
 
-    def blocks(self, n_rows: int) -> Iterator[tuple[NDArray[np.float32], Float, NDArray[np.intp]]]:
-        """X, azimuth and number of sources, about n_rows rows at a time."""
+    def blocks(self, n_rows: int) -> Iterator[tuple[NDArray[np.float32], Float]]:
+        """X and azimuth, about n_rows rows at a time."""
         chunks = getattr(self.X, "chunks", None) or (1, 1)
         chunk = chunks[1 if self.transposed else 0]
         step = chunk * max(1, n_rows // chunk)  # a compressed chunk is unpacked only once
@@ -169,9 +135,9 @@ class _Source:
             bad = ~np.isfinite(X).all(axis=1)
             if bad.any():
                 self.refuse("X", "a feature is not finite", start + int(bad.argmax()))
-            azimuth, n_sources, same = self.directions(self.rows(self.Y, rows), self.n_speakers[rows], start)
+            azimuth, same = self.directions(self.rows(self.Y, rows), self.n_speakers[rows], start)
             merged += [start + int(row) for row in np.flatnonzero(same)]
-            yield X, azimuth, n_sources
+            yield X, azimuth
         if merged:
             warnings.warn(
                 f"{self.path}: {len(merged)} rows (the first is {merged[0]}) name more speakers than "
@@ -180,14 +146,14 @@ class _Source:
                 stacklevel=3,
             )
 
-    def rows(self, matrix: _Matrix, rows: slice) -> NDArray[Any]:
+    def rows(self, matrix: Any, rows: slice) -> NDArray[Any]:
         block: NDArray[Any] = np.asarray(matrix[:, rows]).T if self.transposed else np.asarray(matrix[rows])
         return block
 
     def directions(
         self, Y: NDArray[Any], n_speakers: NDArray[Any], start: int
-    ) -> tuple[Float, NDArray[np.intp], NDArray[np.bool_]]:
-        """Azimuth (F, n_sources), number of sources (F,), and where all sources share one direction (F,)."""
+    ) -> tuple[Float, NDArray[np.bool_]]:
+        """Azimuth (F, n_sources), and where all sources share one direction (F,)."""
         bad = ~((Y == 0) | (Y == 1)).all(axis=1)
         if bad.any():
             self.refuse("Y", "not binary", start + int(bad.argmax()))
@@ -209,7 +175,7 @@ class _Source:
         azimuth[frame, order] = direction
         for twice in np.flatnonzero(shared):
             azimuth[twice, : n_sources[twice]] = azimuth[twice, 0]
-        return azimuth, n_sources, shared
+        return azimuth, shared
 
     def refuse(self, letter: str, why: str, row: int | None = None) -> NoReturn:
         place = self.names[letter] if row is None else f"{self.names[letter]}, row {row}"
@@ -217,8 +183,8 @@ class _Source:
 
 
 @contextmanager
-def _variables(path: Path) -> Iterator[Mapping[str, _Matrix]]:
-    """The matrices of a MATLAB file by name; HDF5 ones are not read before they are sliced."""
+def _variables(path: Path) -> Iterator[Matrices]:
+    """The matrices of a MATLAB file."""
     try:
         with path.open("rb") as file:
             head = file.read(512 + len(_HDF5))
@@ -230,7 +196,7 @@ def _variables(path: Path) -> Iterator[Mapping[str, _Matrix]]:
         yield _old_format(path)
 
 
-def _hdf5(path: Path) -> Iterator[Mapping[str, _Matrix]]:
+def _hdf5(path: Path) -> Iterator[Matrices]:
     try:
         import h5py
     except ImportError as error:
@@ -252,7 +218,7 @@ def _hdf5(path: Path) -> Iterator[Mapping[str, _Matrix]]:
         raise DataError(f"{path}: damaged HDF5: {error}") from error
 
 
-def _old_format(path: Path) -> Mapping[str, _Matrix]:
+def _old_format(path: Path) -> Matrices:
     from scipy.io import loadmat, whosmat
 
     try:

@@ -206,10 +206,6 @@ class _Machine:
         name, module = self.stack.pop(), self.stack.pop()
         self.refer(_text(module), _text(name))
 
-    def refuse_object(self) -> None:
-        self.refer(self.line().decode("latin1"), self.line().decode("latin1"))
-        raise DataError("makes an object, which no label file holds; nothing was run")
-
     def reduce(self) -> None:
         """What is a call in Python: here one of the few constructions below."""
         arguments, function = self.stack.pop(), self.stack.pop()
@@ -396,7 +392,6 @@ _STEPS: dict[bytes, Callable[[_Machine], None]] = {
     pickle.LONG_BINGET: lambda m: m.push(m.memo[m.number("<I")]),
     pickle.GLOBAL: lambda m: m.refer(m.line().decode("latin1"), m.line().decode("latin1")),
     pickle.STACK_GLOBAL: _Machine.refer_stack,
-    pickle.INST: _Machine.refuse_object,
     pickle.REDUCE: _Machine.reduce,
     pickle.BUILD: _Machine.build,
 }

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.signal import welch
 
+from tests.helpers.simulated import Monotone, assert_16_bits, same
 from tytoalba.data.simulation import scenes as module
 from tytoalba.data.simulation.acoustics import FAMILIES, PointSource, crowd_noise
 from tytoalba.data.simulation.microphones import CALM, OWN_PATTERN, recorded, varied
@@ -30,33 +31,10 @@ SHORT = Scenes(RESPEAKER, (VOICES,), seconds=0.8, seed=2)
 DRY = replace(SHORT, families=("anechoic", "hybrid"))
 
 
-@dataclass(frozen=True)
-class Monotone:
-    """Voices that never pause, or never speak."""
-
-    level: float = 1.0
-    n_speakers: int = 8
-
-    def speak(self, speaker: int, n_samples: int, rng: np.random.Generator) -> NDArray[np.float32]:
-        del speaker
-        return (self.level * rng.standard_normal(n_samples)).astype(np.float32)
-
-
 @pytest.fixture(scope="module")
 def made() -> list[SimulatedRecording]:
     """The first scenes, of all families in turn."""
     return [SHORT.recording(number) for number in range(12)]
-
-
-def same(a: SimulatedRecording, b: SimulatedRecording) -> bool:
-    return (
-        a.name == b.name
-        and a.speakers == b.speakers
-        and np.array_equal(a.samples, b.samples)
-        and np.array_equal(a.frame_ids, b.frame_ids)
-        and np.array_equal(a.positions, b.positions)
-        and np.array_equal(a.talking, b.talking)
-    )
 
 
 def test_a_scene_is_its_seed_and_its_number(made: list[SimulatedRecording]) -> None:
@@ -100,10 +78,7 @@ def test_features_do_not_depend_on_the_number_of_processes() -> None:
 
 def test_sound_is_what_a_recorder_gives(made: list[SimulatedRecording]) -> None:
     for recording in made:
-        assert recording.samples.shape == (4, SHORT.n_samples) == (4, 12800)
-        assert recording.samples.dtype == np.float32
-        steps = recording.samples.astype(np.float64) * 32768
-        np.testing.assert_array_equal(steps, np.round(steps))
+        assert_16_bits(recording, (4, 12800))
         assert recording.samples.min() >= -1
         assert recording.samples.max() < 1
         assert (recording.samples.std(axis=1) > 1e-4).all()

@@ -54,8 +54,6 @@ class Preset:
 
     def scaled(self, factor: float) -> Preset:
         """The same preset with more or fewer recordings in every part (at least one)."""
-        if not factor > 0:
-            raise ValueError(f"the size must be a positive factor, got {factor}")
         sized = [replace(part, n_recordings=max(1, round(part.n_recordings * factor))) for part in self.parts]
         return replace(self, parts=tuple(sized))
 
