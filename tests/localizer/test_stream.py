@@ -126,7 +126,7 @@ def test_a_long_block_is_taken_in_pieces(localizer: Localizer, monkeypatch: pyte
     ("block", "complaint"),
     [
         (SOUND[:, :1024].T, r"a block must be \(4, n_samples\) .* got shape \(1024, 4\); .* transpose it"),
-        (np.concatenate([SOUND, SOUND[:2]]), r"got shape \(6, .* `select_channels`"),
+        (np.concatenate([SOUND, SOUND[:2]]), r"got shape \(6, .* `block\[list\(array\.channels\)\]`"),
         (SOUND[:3], r"got shape \(3, "),
         (SOUND[0], "a block must be"),
         (np.where(np.arange(SOUND.shape[1]) == 700, np.nan, SOUND), "NaN or infinite, the first at 700"),

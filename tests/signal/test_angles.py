@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -60,13 +61,9 @@ def test_wrap_stays_on_the_circle_and_keeps_the_direction(azimuth: float) -> Non
 
 @light
 @given(eighths, turns)
-def test_wrap_forgets_whole_turns(azimuth: float, k: int) -> None:
+def test_wrap_forgets_whole_turns_and_never_gives_360(azimuth: float, k: int) -> None:
     assert angles.wrap(azimuth + 360 * k) == angles.wrap(azimuth)
-
-
-@pytest.mark.parametrize("tiny", [-1e-300, -1e-20, -1e-15])
-def test_wrap_never_gives_360(tiny: float) -> None:
-    assert float(angles.wrap(tiny)) < 360.0
+    assert angles.wrap([-1e-300, -1e-20, -1e-15]).max() < 360.0
 
 
 @light
@@ -75,6 +72,7 @@ def test_distance_is_the_angle_between_unit_vectors(a: float, b: float) -> None:
     apart = float(angles.distance(a, b))
     assert 0.0 <= apart <= 180.0
     assert apart == angles.distance(b, a)
+    assert -180.0 <= float(angles.signed_difference(a, b)) < 180.0
     turned = np.exp(1j * np.deg2rad(a)) * np.exp(-1j * np.deg2rad(b))
     assert apart == pytest.approx(abs(np.rad2deg(np.angle(turned))), abs=1e-6)
 
@@ -96,12 +94,6 @@ def test_signed_difference_turns_b_to_a(a: float, b: float) -> None:
     assert angles.wrap(b + turn) == angles.wrap(a)
 
 
-@light
-@given(degrees, degrees)
-def test_signed_difference_stays_in_its_range(a: float, b: float) -> None:
-    assert -180.0 <= float(angles.signed_difference(a, b)) < 180.0
-
-
 def test_nan_stays_nan_and_touches_nothing_else() -> None:
     for compare in (angles.distance, angles.signed_difference):
         result = compare([10.0, NAN, 350.0], [[20.0], [NAN]])
@@ -109,55 +101,6 @@ def test_nan_stays_nan_and_touches_nothing_else() -> None:
         assert np.isnan(result).tolist() == [[False, True, False], [True, True, True]]
         assert abs(result[0, 2]) == 30.0
     assert np.isnan(angles.wrap([1.0, NAN])).tolist() == [False, True]
-
-
-# -------------------------------------------------------------------------------------------- the mean
-
-
-@light
-@given(st.lists(st.integers(-400, 400), min_size=1, max_size=6), st.integers(-720, 720))
-def test_mean_turns_with_its_angles(spread: list[int], turn: int) -> None:
-    near = np.array(spread) / 10.0  # within 40 degrees of 0: the mean is well defined
-    turned = float(angles.mean(near + turn))
-    assert 0.0 <= turned < 360.0
-    assert angles.distance(turned, angles.mean(near) + turn) < 1e-9
-    assert angles.distance(turned, turn) <= 40.0 + 1e-9
-
-
-@light
-@given(eighths, st.integers(0, 8 * 89).map(lambda eighth: eighth / 8))
-def test_mean_of_a_symmetric_pair_is_its_middle(centre: float, aside: float) -> None:
-    assert angles.distance(angles.mean([centre - aside, centre + aside]), centre) < 1e-9
-
-
-@light
-@given(st.lists(st.tuples(st.integers(0, 80), st.integers(0, 4)), min_size=1, max_size=5))
-def test_whole_weights_are_repetitions(items: list[tuple[int, int]]) -> None:
-    azimuth, weights = zip(*items, strict=True)
-    assume(sum(weights) > 0)
-    repeated = [a for a, n in items for _ in range(n)]
-    assert angles.distance(angles.mean(azimuth, weights), angles.mean(repeated)) < 1e-9
-
-
-def test_mean_has_no_direction_where_angles_cancel() -> None:
-    assert np.isnan(angles.mean([10.0, 190.0]))
-    assert np.isnan(angles.mean([10.0, 20.0], weights=[0.0, 0.0]))
-    assert np.isnan(angles.mean([10.0, NAN]))
-    assert np.isnan(angles.mean([]))
-
-
-def test_mean_along_an_axis_is_the_mean_of_each_row() -> None:
-    table = np.array([[350.0, 10.0], [80.0, 100.0], [0.0, 180.0]])
-    by_row = angles.mean(table, axis=1)
-    assert angles.distance(by_row[:2], [0.0, 90.0]).max() < 1e-9
-    assert np.isnan(by_row[2])
-    weighted = angles.mean(table, weights=[1.0, 0.0], axis=1)
-    assert angles.distance(weighted, table[:, 0]).max() < 1e-9
-
-
-def test_mean_refuses_weights_that_do_not_fit() -> None:
-    with pytest.raises(ValueError, match="broadcast"):
-        angles.mean([1.0, 2.0], weights=[1.0, 2.0, 3.0])
 
 
 # ----------------------------------------------------------------------------------- classes and labels
@@ -188,12 +131,6 @@ def test_counts_of_directions_add_and_subtract(frames: list[tuple[float, float]]
 def test_class_of_a_whole_degree_is_that_degree(k: int, turn: int) -> None:
     assert angles.to_class(k + 360.0 * turn) == k
     assert angles.to_class([k - 0.4, k + 0.4]).tolist() == [k, k]
-
-
-@pytest.mark.parametrize("bad", [NAN, math.inf, -math.inf])
-def test_class_refuses_what_is_no_direction(bad: float) -> None:
-    with pytest.raises(ValueError, match="not finite"):
-        angles.to_class([10.0, bad])
 
 
 def slow_encode(directions: NDArray[np.float64], sigma: float, n: int) -> Scores:
@@ -252,47 +189,22 @@ def test_label_by_hand() -> None:
     assert angles.encode(np.empty((0, 2))).shape == (0, 360)
 
 
-@pytest.mark.parametrize("sigma", [0.0, -8.0, NAN])
-def test_label_refuses_a_width_that_is_not_positive(sigma: float) -> None:
-    with pytest.raises(ValueError, match="sigma"):
-        angles.encode([0.0], sigma)
-
-
-def test_label_refuses_directions_of_another_shape_or_infinite() -> None:
-    for bad in (3.0, np.zeros((1, 2, 3))):
-        with pytest.raises(ValueError, match=r"\(n_frames, n_sources\)"):
-            angles.encode(bad)
-    with pytest.raises(ValueError, match="infinite"):
-        angles.encode([math.inf])
-
-
 # --------------------------------------------------------------------------------- scores to directions
 
 
-def two(scores: Scores) -> Scores:
-    return np.asarray(angles.decode_two(scores))
-
-
-def peaks(scores: Scores) -> Scores:
-    return np.asarray(angles.decode_peaks(scores, 3))
-
-
-def threshold(scores: Scores) -> Scores:
-    return np.asarray(angles.decode_threshold(scores, 0.6, max_sources=5))
-
-
-def one(scores: Scores) -> Scores:
-    return np.asarray(angles.decode(scores))
-
-
-DECODERS: list[Callable[[Scores], Scores]] = [one, two, peaks, threshold]
+DECODERS: list[Callable[[Scores], angles.Float]] = [
+    angles.decode,
+    angles.decode_two,
+    partial(angles.decode_peaks, n_sources=3),
+    partial(angles.decode_threshold, threshold=0.6, max_sources=5),
+]
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
 @settings(max_examples=25, deadline=None)
 @given(seed=seeds, k=whole)
 def test_turning_the_scores_turns_the_directions(
-    decoder: Callable[[Scores], Scores], seed: int, k: int
+    decoder: Callable[[Scores], angles.Float], seed: int, k: int
 ) -> None:
     scores = distinct_scores(seed)
     turned = decoder(np.roll(scores, k, axis=1))
@@ -302,7 +214,7 @@ def test_turning_the_scores_turns_the_directions(
 @pytest.mark.parametrize("decoder", DECODERS)
 @settings(max_examples=25, deadline=None)
 @given(seed=seeds, n=grids)
-def test_a_frame_is_decoded_alone(decoder: Callable[[Scores], Scores], seed: int, n: int) -> None:
+def test_a_frame_is_decoded_alone(decoder: Callable[[Scores], angles.Float], seed: int, n: int) -> None:
     scores = tied_scores(seed, n, n_frames=5)
     together = decoder(scores)
     assert len(together) == 5
@@ -312,7 +224,7 @@ def test_a_frame_is_decoded_alone(decoder: Callable[[Scores], Scores], seed: int
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_scores_of_any_number_type_decode_alike(decoder: Callable[[Scores], Scores]) -> None:
+def test_scores_of_any_number_type_decode_alike(decoder: Callable[[Scores], angles.Float]) -> None:
     scores = np.round(8 * angles.encode([[20.0, 140.0], [7.0, 300.0]])).astype(np.float64)
     expected = decoder(scores / 8)
     for dtype in (np.float16, np.float32, np.longdouble):
@@ -329,22 +241,16 @@ def test_one_source_comes_back(k: int, off: float) -> None:
 
 
 @light
-@given(apart(16))
+@given(apart(9))
 def test_two_sources_come_back_from_every_rule(pair: tuple[int, int]) -> None:
     label = angles.encode([[float(pair[0]), float(pair[1])]])
     expected = sorted(float(a) for a in pair)
-    assert sorted(angles.decode_two(label)[0]) == expected
     assert sorted(angles.decode_peaks(label, 2)[0]) == expected
-    found = angles.decode_threshold(label, 0.5, max_sources=3)[0]
-    assert sorted(found[:2]) == expected
-    assert np.isnan(found[2])
-
-
-@light
-@given(apart(9))
-def test_peaks_tell_sources_apart_that_the_blanking_rule_cannot(pair: tuple[int, int]) -> None:
-    label = angles.encode([[float(pair[0]), float(pair[1])]])
-    assert sorted(angles.decode_peaks(label, 2)[0]) == sorted(float(a) for a in pair)
+    if angles.distance(*pair) >= 16:  # nearer ones the blanking rule cannot tell apart
+        assert sorted(angles.decode_two(label)[0]) == expected
+        found = angles.decode_threshold(label, 0.5, max_sources=3)[0]
+        assert sorted(found[:2]) == expected
+        assert np.isnan(found[2])
 
 
 def slow_decode_two(row: Scores, blank: Fraction) -> list[float]:
@@ -456,21 +362,23 @@ def test_decoders_refuse_what_are_no_scores(decoder: Callable[[Scores], object])
         decoder(damaged)
 
 
-def test_decoders_refuse_senseless_settings() -> None:
-    scores = angles.encode([1.0])
-    for n in (0, -1):
-        with pytest.raises(ValueError, match="n_sources"):
-            angles.decode_peaks(scores, n)
-        with pytest.raises(ValueError, match="max_sources"):
-            angles.decode_threshold(scores, 0.5, max_sources=n)
-    for blank in (0.0, -5.0, 180.0, 400.0):
-        with pytest.raises(ValueError, match="blanking"):
-            angles.decode_two(scores, blank)
-    for neighbourhood in (0.0, -8.0, NAN):
-        with pytest.raises(ValueError, match="neighbourhood"):
-            angles.decode_peaks(scores, 1, neighbourhood)
-    with pytest.raises(ValueError, match="threshold"):
-        angles.decode_threshold(scores, NAN)
+@pytest.mark.parametrize(
+    ("function", "option", "values", "why"),
+    [
+        (angles.encode, "sigma", (0.0, -8.0, NAN), "sigma must be positive"),
+        (angles.decode_peaks, "n_sources", (0, -1), "n_sources must be at least 1"),
+        (partial(angles.decode_peaks, n_sources=1), "neighbourhood", (0.0, -8.0, NAN), "neighbourhood"),
+        (partial(angles.decode_threshold, threshold=0.5), "max_sources", (0, -1), "max_sources"),
+        (angles.decode_threshold, "threshold", (NAN,), "threshold must be a number"),
+        (angles.decode_two, "blank", (0.0, -5.0, 180.0, 400.0), "blanking"),
+    ],
+)
+def test_senseless_settings_are_refused(
+    function: Callable[..., object], option: str, values: tuple[float, ...], why: str
+) -> None:
+    for value in values:
+        with pytest.raises(ValueError, match=why):
+            function(angles.encode([1.0]), **{option: value})
 
 
 def test_directions_become_frames_by_sources() -> None:
@@ -542,8 +450,21 @@ def test_refined_by_hand() -> None:
     assert angles.refine(scores[:0], np.empty((0, 2))).shape == (0, 2)
 
 
-def test_refining_refuses_other_frames() -> None:
-    with pytest.raises(ValueError, match="azimuth has 2 frames and scores 3"):
-        angles.refine(np.zeros((3, 360)), [1.0, 2.0])
-    with pytest.raises(ValueError, match=r"\(n_frames, n_directions\)"):
-        angles.refine(np.zeros(360), [1.0])
+@pytest.mark.parametrize(
+    ("function", "given", "why"),
+    [
+        (angles.to_class, ([10.0, NAN],), "not finite"),
+        (angles.to_class, ([10.0, math.inf],), "not finite"),
+        (angles.to_class, ([10.0, -math.inf],), "not finite"),
+        (angles.encode, (3.0,), r"\(n_frames, n_sources\)"),
+        (angles.encode, (np.zeros((1, 2, 3)),), r"\(n_frames, n_sources\)"),
+        (angles.encode, ([math.inf],), "infinite"),
+        (angles.refine, (np.zeros((3, 360)), [1.0, 2.0]), "azimuth has 2 frames and scores 3"),
+        (angles.refine, (np.zeros(360), [1.0]), r"\(n_frames, n_directions\)"),
+    ],
+)
+def test_what_are_no_directions_is_refused(
+    function: Callable[..., object], given: tuple[object, ...], why: str
+) -> None:
+    with pytest.raises(ValueError, match=why):
+        function(*given)

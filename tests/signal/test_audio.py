@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tytoalba.errors import AudioError
-from tytoalba.signal.array import MicArray
-from tytoalba.signal.audio import frames, mix, resample, rms, stream_frames
-
-PAIR = MicArray("pair", ((0.0, 0.1, 0.0), (0.0, -0.1, 0.0)), sample_rate=16000)
+from tytoalba.signal.audio import Framer, frames, mix, resample, rms
 
 
 def noise(n_channels: int, n_samples: int, seed: int = 0) -> NDArray[np.float32]:
@@ -31,12 +28,13 @@ def noise(n_channels: int, n_samples: int, seed: int = 0) -> NDArray[np.float32]
 def test_streamed_frames_are_the_frames(cuts: list[int], n: int, frame_length: int, hop: int) -> None:
     whole = noise(2, n)
     blocks = np.split(whole, sorted(min(cut, n) for cut in cuts), axis=1)
+    framer = Framer(frame_length, hop)
+    batches = [framer.add(block) for block in blocks]
     if n < frame_length:
         with pytest.raises(AudioError, match=f"at least {frame_length} "):
-            list(stream_frames(blocks, frame_length, hop))
+            framer.refuse_short()
         return
-    batches = list(stream_frames(blocks, frame_length, hop))
-    assert all(len(batch) for batch in batches)
+    framer.refuse_short()
     assert np.array_equal(np.concatenate(batches), frames(whole, frame_length, hop))
 
 
@@ -52,8 +50,10 @@ def test_frames_are_windows_of_the_recording() -> None:
     for bad in ({"hop": 0}, {"frame_length": 0}):
         with pytest.raises(AudioError, match="at least 1"):
             frames(samples, **bad)
+    framer = Framer(8192, 4096)
+    framer.add(samples)
     with pytest.raises(AudioError, match="2 channels, those before it 4"):
-        list(stream_frames([samples, samples[:2]]))
+        framer.add(samples[:2])
 
 
 @pytest.mark.parametrize(("from_rate", "to_rate"), [(48000, 16000), (16000, 48000), (44100, 16000)])

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from tytoalba.errors import AudioError, TytoWarning
 from tytoalba.signal import audio as audio
 from tytoalba.signal.array import MicArray, load_array
-from tytoalba.signal.audio import check, resample, rms, select_channels, stream_frames
+from tytoalba.signal.audio import Framer, check, pick_channels, resample, rms
 from tytoalba.storage.soundfiles import read_audio, stream_audio, write_audio
 
 PAIR = MicArray("pair", ((0.0, 0.1, 0.0), (0.0, -0.1, 0.0)), sample_rate=16000)
@@ -88,17 +88,16 @@ def test_one_mono_file_a_microphone(tmp_path: Path) -> None:
 
 def test_channel_map_of_the_respeaker() -> None:
     samples = on_16_bits(noise(6, 300))
-    assert np.array_equal(select_channels(samples, RESPEAKER), samples[1:5])
     assert np.array_equal(read_audio(io.BytesIO(encoded(samples)), RESPEAKER).samples, samples[1:5])
     assert np.array_equal(read_audio(io.BytesIO(encoded(samples[:4])), RESPEAKER).samples, samples[:4])
     sparse = replace(PAIR, channels=(0, 5))
-    assert np.array_equal(select_channels(samples, sparse), samples[[0, 5]])
-    assert np.array_equal(select_channels(samples[:2], sparse), samples[:2])
+    assert pick_channels(6, sparse, "recording") == [0, 5]
+    assert pick_channels(2, sparse, "recording") == range(2)
     with pytest.raises(AudioError, match=r"came: 5;.*drops channels"):
-        select_channels(samples[:5], sparse)
+        pick_channels(5, sparse, "recording")
     for few in (1, 2, 3):
         with pytest.raises(AudioError, match=rf"came: {few};.* 5 or more .*exactly 4 .*six-channel firmware"):
-            select_channels(samples[:few], RESPEAKER)
+            pick_channels(few, RESPEAKER, "recording")
     with pytest.raises(AudioError, match="stereo mix-down"):
         next(stream_audio(io.BytesIO(encoded(samples[:2])), RESPEAKER))
 
@@ -200,9 +199,8 @@ def test_stream_is_bounded(tmp_path: Path) -> None:
     write_audio(path, noise(4, 500_000), 48000)  # 8 MB of float32
     next(stream_audio(path, sample_rate=16000))  # what is imported does not count
     tracemalloc.start()
-    n_frames = sum(
-        len(b) for b in stream_frames(stream_audio(path, sample_rate=16000, block=4096), 2048, 1024)
-    )
+    framer = Framer(2048, 1024)
+    n_frames = sum(len(framer.add(b)) for b in stream_audio(path, sample_rate=16000, block=4096))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert n_frames == (500_000 // 3 - 2048) // 1024 + 1

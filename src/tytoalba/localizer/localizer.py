@@ -148,7 +148,28 @@ class Localizer:
 
     @classmethod
     def like(cls, other: Localizer) -> Localizer:
-        """A new one that can be merged with the other: same array, prior, options and seed."""
+        """Make a new one that can be merged with the other: same array, prior, options and seed.
+
+        Parameters
+        ----------
+        other : Localizer
+            A state; what it was taught is not taken over.
+
+        Returns
+        -------
+        Localizer
+
+        Raises
+        ------
+        TytoError
+            The other is a model.
+
+        Examples
+        --------
+        >>> first = Localizer.new("respeaker-usb-4", n_features=50)
+        >>> first.merge(Localizer.like(first)).n_frames
+        0
+        """
         state = other.state
         options = {name: value for name, value in state.options.items() if name != "seed"}
         return cls(State.new(state.array, state.prior, state.options["seed"], **options))
@@ -172,6 +193,8 @@ class Localizer:
         ------
         FileError
             No such file, or one that is damaged, altered or foreign.
+        WrongKeyError, SealError
+            A sealed file that the keys do not open.
         """
         from tytoalba.storage.sealed import read_secret
 
@@ -194,6 +217,18 @@ class Localizer:
         """Write it whole or not at all, for its owner only; sealed if there are recipients.
 
         A state that `tyto new` made has a ledger, which must know of every change: see `open_store`.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to; a file that is there is replaced.
+        recipients : sequence of recipients, optional
+            Whose keys open the file. Plain if not given.
+
+        Raises
+        ------
+        TytoError
+            It cannot be written there, or the state has a ledger.
         """
         from tytoalba.storage.files import locked
         from tytoalba.storage.sealed import write_secret
@@ -319,10 +354,33 @@ class Localizer:
         return list(stream.run(sound_blocks(source, self.array, sample_rate, keys)))
 
     def stream(self, blocks: Iterable[NDArray[Any]], **options: Unpack[Options]) -> Iterator[Located]:
-        """The same for sound that comes in blocks (n_mics, any length) at the array's rate.
+        """Tell where sound comes from that comes in blocks, as an iterator gives them.
 
         Each frame is answered as soon as it is complete, and `context` frames later where there is one.
-        options: those of `locate` but for `sample_rate` and `keys`.
+
+        Parameters
+        ----------
+        blocks : iterable of array, (n_mics, any length)
+            Floats in [-1, 1] at the array's rate.
+        **options
+            Those of `locate` but for `sample_rate` and `keys`.
+
+        Returns
+        -------
+        iterator of Located
+            One for each frame.
+
+        Raises
+        ------
+        AudioError
+            A block that cannot be right, or sound too short for one frame.
+
+        Examples
+        --------
+        >>> localizer = Localizer.new("respeaker-usb-4", n_features=50, seed=0)
+        >>> noise = np.random.default_rng(0).standard_normal((4, 16000)) * 0.1
+        >>> len(list(localizer.stream(np.split(noise, 5, axis=1))))
+        10
         """
         return self.new_stream(**options).run(blocks)
 
@@ -361,7 +419,20 @@ class Localizer:
         return stream.feed(block)
 
     def finish(self) -> list[Located]:
-        """The frames that still waited for their neighbours; the next `feed` begins a new recording."""
+        """End what was fed; the next `feed` begins a new recording.
+
+        Returns
+        -------
+        list of Located
+            The frames that still waited for their neighbours: as many as `context`, or fewer.
+
+        Examples
+        --------
+        >>> localizer = Localizer.new("respeaker-usb-4", n_features=50, seed=0)
+        >>> noise = np.random.default_rng(0).standard_normal((4, 16000)) * 0.1
+        >>> len(localizer.feed(noise, context=2)), len(localizer.finish())
+        (8, 2)
+        """
         feeding, self._feeding = self._feeding, None
         return feeding[1].finish() if feeding else []
 
@@ -465,7 +536,26 @@ class Localizer:
     def learn(
         self, recordings: Sequence[Recording], on_progress: Callable[[int, int], None] | None = None
     ) -> Change:
-        """Learn labelled recordings, each a lesson: all of them, or none. on_progress: gets (done, total)."""
+        """Learn labelled recordings, each a lesson: all of them, or none.
+
+        Parameters
+        ----------
+        recordings : sequence of Recording
+            Of this array as it is mounted; frames without a source are not learned.
+        on_progress : callable, optional
+            Called after each recording with how many are done and how many there are.
+
+        Returns
+        -------
+        Change
+            How many frames were learned, and the digests of the lessons.
+
+        Raises
+        ------
+        TytoError
+            A recording of another array, one that was taught already, no frame with a source, or this is a
+            model; nothing was changed.
+        """
 
         def lessons() -> Iterator[tuple[Phase, None]]:
             for number, recording in enumerate(recordings, 1):
@@ -526,7 +616,23 @@ class Localizer:
         return self._become("forgot", trial, names)
 
     def forget_recordings(self, recordings: Iterable[Recording]) -> Change:
-        """Forget labelled recordings that were learned: all of them, or none."""
+        """Forget labelled recordings that were learned: all of them, or none.
+
+        Parameters
+        ----------
+        recordings : iterable of Recording
+            As they were given to `learn`.
+
+        Returns
+        -------
+        Change
+            How many frames were forgotten, of which lessons.
+
+        Raises
+        ------
+        TytoError
+            One of them was not learned here; nothing was changed.
+        """
         return self._forgot(_phase(*self._frontend.labelled(recording)) for recording in recordings)
 
     def merge(self, other: Localizer) -> Change:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tytoalba.errors import TytoError
 from tytoalba.learning.prior.registry import PriorMaps
 from tytoalba.localizer.stream import Blocks, Found, Sound, Sources, Stream, sound_blocks
-from tytoalba.signal.angles import Float, decode_peaks, decode_threshold
+from tytoalba.signal.angles import Float, decode_peaks, decode_threshold, to_class
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.audio import SILENCE_DB
 from tytoalba.signal.gcc import SPEECH_BAND, Band
@@ -186,8 +186,8 @@ class MapFinder:
         else:
             found = decode_peaks(maps, self.n_sources)
         there = np.isfinite(found)
-        index = np.rint(np.where(there, found, 0.0) * (maps.shape[1] / 360.0)).astype(np.intp)
-        height = np.take_along_axis(maps, index % maps.shape[1], axis=1)
+        index = to_class(np.where(there, found, 0.0), maps.shape[1])
+        height = np.take_along_axis(maps, index, axis=1)
         peak = np.isfinite(height)  # a mirror image is none: the best peak is repeated
         azimuth, height = np.where(peak, found, found[:, :1]), np.where(peak, height, height[:, :1])
         return azimuth, np.where(there, height, np.nan)

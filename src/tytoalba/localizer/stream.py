@@ -239,7 +239,7 @@ def checked_samples(samples: NDArray[Any], array: MicArray, what: str) -> NDArra
         if len(shape) == 2 and shape[1] == array.n_mics:
             remedy = "; channels come first: transpose it (`block.T`)"
         elif len(shape) == 2 and shape[0] > array.n_mics:
-            remedy = "; `select_channels` (tytoalba.signal.audio) picks the microphones"
+            remedy = "; `block[list(array.channels)]` picks the microphones"
         raise AudioError(
             f"{what} must be ({array.n_mics}, n_samples) at {array.sample_rate} Hz for {array.name}, "
             f"got shape {shape}{remedy}"

@@ -1,4 +1,4 @@
-"""Degrees: wrapping, circular distance and mean, direction labels and how scores become directions.
+"""Degrees: wrapping, circular distance, direction labels and how scores become directions.
 
 Azimuths are degrees in [0, 360): 0 is front, 90 is left. Directions of frames with a varying number
 of sources are arrays (n_frames, n_sources) padded with NaN where there is no source.
@@ -46,26 +46,6 @@ def signed_difference(a: ArrayLike, b: ArrayLike) -> Float:
     """
     turn = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
     return wrap(turn + 180.0) - 180.0
-
-
-def mean(azimuth: ArrayLike, weights: ArrayLike | None = None, axis: int | None = None) -> Float:
-    """Circular mean in degrees, the direction of the (weighted) sum of unit vectors.
-
-    NaN where the mean has no direction (opposite angles cancel, or no weight at all).
-
-    >>> mean([340.0, 10.0]).round(6).item()
-    355.0
-    >>> mean([0.0, 90.0, 180.0, 270.0]).item()
-    nan
-    """
-    angle_rad = np.deg2rad(np.asarray(azimuth, dtype=np.float64))
-    w = np.ones_like(angle_rad) if weights is None else np.asarray(weights, dtype=np.float64)
-    w = np.broadcast_to(w, angle_rad.shape)
-    x = np.sum(w * np.cos(angle_rad), axis=axis)
-    y = np.sum(w * np.sin(angle_rad), axis=axis)
-    total = np.sum(np.abs(w), axis=axis)
-    cancelled = np.hypot(x, y) <= 1e-9 * total
-    return np.where(cancelled, np.nan, wrap(np.rad2deg(np.arctan2(y, x))))
 
 
 def to_class(azimuth: ArrayLike, n_directions: int = N_DIRECTIONS) -> NDArray[np.intp]:

@@ -46,20 +46,6 @@ class Audio:
         return float(self.samples.shape[1] / self.sample_rate)
 
 
-def select_channels(samples: NDArray[Any], array: MicArray) -> NDArray[Any]:
-    """The array's microphones among the channels of a recording: (n_channels, n) -> (n_mics, n).
-
-    A recording that has all of `array.channels` is reduced to them; one with exactly n_mics channels
-    is taken to be in microphone order already; anything else is an AudioError.
-
-    >>> from tytoalba.signal.array import load_array
-    >>> select_channels(np.arange(6.0)[:, None], load_array("respeaker-usb-4"))[:, 0].tolist()
-    [1.0, 2.0, 3.0, 4.0]
-    """
-    samples = _two_axes(samples, "recording")
-    return samples[pick_channels(len(samples), array, "recording")]
-
-
 def frames(samples: NDArray[Any], frame_length: int = 8192, hop: int = 4096) -> NDArray[Any]:
     """All full frames, (n_mics, n_samples) -> (n_frames, n_mics, frame_length), a read-only view.
 
@@ -80,27 +66,15 @@ def frames(samples: NDArray[Any], frame_length: int = 8192, hop: int = 4096) -> 
     return windows[:, ::hop].swapaxes(0, 1)
 
 
-def stream_frames(
-    blocks: Iterable[NDArray[Any]], frame_length: int = 8192, hop: int = 4096
-) -> Iterator[NDArray[Any]]:
-    """Frames of a recording that comes in blocks (n_mics, any length), as batches of consecutive frames.
-
-    The batches (n_frames, n_mics, frame_length) joined are `frames` of the joined blocks.
-
-    >>> halves = [np.arange(3.0)[None], np.arange(3.0, 7.0)[None]]
-    >>> [batch[:, 0].tolist() for batch in stream_frames(halves, frame_length=4, hop=2)]
-    [[[0.0, 1.0, 2.0, 3.0], [2.0, 3.0, 4.0, 5.0]]]
-    """
-    framer = Framer(frame_length, hop)
-    for block in blocks:
-        batch = framer.add(block)
-        if len(batch):
-            yield batch
-    framer.refuse_short()
-
-
 class Framer:
-    """Cuts sound that comes in blocks into frames, each as soon as it is complete; see `stream_frames`."""
+    """Cuts sound that comes in blocks (n_mics, any length) into frames, each as soon as it is complete.
+
+    The batches that `add` gives, joined, are `frames` of the joined blocks.
+
+    >>> framer = Framer(frame_length=4, hop=2)
+    >>> [framer.add(part)[:, 0].tolist() for part in np.split(np.arange(7.0)[None], [3], axis=1)]
+    [[], [[0.0, 1.0, 2.0, 3.0], [2.0, 3.0, 4.0, 5.0]]]
+    """
 
     def __init__(self, frame_length: int, hop: int) -> None:
         self.frame_length, self.hop = frame_length, hop
@@ -207,10 +181,11 @@ def mix(signal: ArrayLike, noise: ArrayLike, snr_db: float) -> NDArray[Any]:
     return mixed
 
 
-def check(samples: NDArray[Any], what: str = "recording") -> None:
+def check(samples: NDArray[Any], what: str = "recording", channels: Sequence[int] = ()) -> None:
     """Refuse sound that cannot be used, warn (TytoWarning) of sound that is suspicious.
 
-    samples: (n_channels, n_samples) floats. AudioError: empty, wrong shape, integers, not finite.
+    samples: (n_channels, n_samples) floats. channels: their numbers in the file, from 0 if not given.
+    AudioError: empty, wrong shape, integers, not finite.
     Warnings, each at most once: silence, dead channels, identical channels, clipping (three or more
     samples in a row at full scale).
 
@@ -218,8 +193,11 @@ def check(samples: NDArray[Any], what: str = "recording") -> None:
     Traceback (most recent call last):
     tytoalba.errors.AudioError: recording: 1 samples are NaN or infinite, the first at 1; ...
     """
-    samples = _two_axes(samples, what)
-    inspect(samples, what, range(len(samples)))
+    refuse_damaged(samples, what)  # first, to count all that is not finite
+    health = Health(what, channels or range(len(samples)))
+    for _ in health.watch(samples[:, start : start + BLOCK] for start in range(0, samples.shape[1], BLOCK)):
+        pass
+    health.report()
 
 
 class Health:
@@ -300,15 +278,6 @@ def _identical(block: NDArray[Any], group: list[int]) -> list[list[int]]:
     for channel in group:
         same[block[channel].tobytes()].append(channel)
     return [found for found in same.values() if len(found) > 1]
-
-
-def inspect(samples: NDArray[Any], what: str, channels: Sequence[int]) -> None:
-    """Refuse what is damaged and warn of what is suspicious; channels: their numbers in the file."""
-    refuse_damaged(samples, what)  # first, to count all that is not finite
-    health = Health(what, channels)
-    for _ in health.watch(samples[:, start : start + BLOCK] for start in range(0, samples.shape[1], BLOCK)):
-        pass
-    health.report()
 
 
 def resampled(blocks: Iterable[NDArray[Any]], from_rate: int, to_rate: int) -> Iterator[NDArray[Any]]:

@@ -605,9 +605,35 @@ def bootstrap(
     """Percentile bootstrap interval that draws whole recordings, with replacement.
 
     Frames of one recording resemble each other: drawing frames one by one would promise too much.
-    values: (n_frames,) or (n_frames, n_columns); groups: (n_frames,) the recording of each frame.
-    statistic: from the rows drawn to a number; the mean is fast, it needs only the sum of each recording.
 
+    Parameters
+    ----------
+    values : array, (n_frames,) or (n_frames, n_columns)
+        What was measured of each frame, such as errors in degrees or the rows of `count`.
+    groups : array, (n_frames,)
+        The recording of each frame: names or numbers, at least two different ones.
+    statistic : callable
+        From the rows drawn to a number. The mean is fast: it needs only the sum of each recording.
+    n_resamples : int
+        How often recordings are drawn.
+    level : float
+        Share of the resamples that the interval holds, in (0, 1).
+    rng : numpy.random.Generator
+        What draws; the same generator gives the same interval.
+
+    Returns
+    -------
+    Interval
+        The statistic of all frames, and the ends of its interval, in the unit of the statistic.
+
+    Raises
+    ------
+    ValueError
+        Values that are empty or not finite, groups of another length, a single recording, a level or a number
+        of resamples that makes no sense.
+
+    Examples
+    --------
     >>> errors = [2.0, 2.0, 4.0, 4.0, 9.0, 9.0]
     >>> bootstrap(errors, ["a", "a", "b", "b", "c", "c"], rng=np.random.default_rng(0))
     Interval(value=5.0, low=2.0, high=9.0)

@@ -90,7 +90,9 @@ class SrpPhat:
     def __call__(self, frames: Float) -> Float:
         """Maps (n_frames, n_directions) of frames (n_frames, n_mics, n_samples)."""
         if self.form == "fast":
-            return srp_from_gcc(self.gcc(frames), self._matrix(np.asarray(frames).dtype == np.float64))
+            dtype = "<f8" if np.asarray(frames).dtype == np.float64 else "<f4"
+            matrix = _lag_matrix(self.gcc, self.array, self.n_directions, self.elevation, dtype)
+            return srp_from_gcc(self.gcc(frames), matrix)
         x = self.gcc._checked(frames)
         cosine, sine = _steering(self, x.dtype.str)
         maps = np.empty((len(x), self.n_directions), x.dtype)
@@ -100,10 +102,6 @@ class SrpPhat:
         if not np.isfinite(maps).all():
             self.gcc(frames)  # says what is wrong with the frames
         return maps
-
-    def _matrix(self, double: bool) -> Float:
-        dtype = "<f8" if double else "<f4"
-        return _lag_matrix(self.gcc, self.array, self.n_directions, self.elevation, dtype)
 
 
 def srp_from_gcc(gcc: Float, matrix: Float) -> Float:

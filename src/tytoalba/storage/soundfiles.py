@@ -31,8 +31,8 @@ from tytoalba.signal.audio import (
     Audio,
     Health,
     Samples,
+    check,
     check_rate,
-    inspect,
     pick_channels,
     refuse_damaged,
     resample,
@@ -82,7 +82,7 @@ def read_audio(
 
     source: a path; a sequence of paths, one mono file per microphone; "-" for standard input; or a
         binary file object, which is read from its beginning if it can seek. Each may be sealed with age.
-    array: picks the channels (see `select_channels`) and gives the sample rate unless `sample_rate` does.
+    array: picks the channels (see `pick_channels`) and gives the sample rate unless `sample_rate` does.
     sample_rate: Hz to resample to; the file's own if neither is given.
     keys: what opens a sealed file, in memory.
 
@@ -91,7 +91,7 @@ def read_audio(
     """
     with _opened(source, array, sample_rate, keys, whole=True) as sound:
         samples = np.concatenate(list(sound.blocks(BLOCK)), axis=1)
-    inspect(samples, sound.name, sound.channels)
+    check(samples, sound.name, sound.channels)
     return Audio(resample(samples, sound.sample_rate, sound.to_rate), sound.to_rate)
 
 
