@@ -47,6 +47,7 @@ def runnable(page: Path) -> list[Block]:
     return [block for block in blocks(page) if block.language in ("sh", "python") and not block.not_run]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=lambda page: page.stem)
 def test_every_block_runs(page: Path, tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settle(monkeypatch, tmp_path)
@@ -328,3 +329,31 @@ def test_lessons_of_the_docs_are_those_that_were_measured() -> None:
             (was["others_before"], was["others_after"]),
         )
         assert cells == [there, "{:.1f} → {:.1f}".format(*elsewhere), f"{lost:.2f}"]
+
+
+def attacked(name: str) -> list[dict[str, Any]]:
+    rows = json.loads((ROOT / "results" / "privacy" / f"{name}.json").read_text("utf-8"))["rows"]
+    assert rows
+    return list(rows)
+
+
+def test_privacy_tables_of_the_docs_are_those_that_were_measured() -> None:
+    page = ROOT / "docs" / "privacy.md"
+    for row, cells in zip(attacked("size"), table(page, "| frames per feature"), strict=True):
+        wanted = [f"{row['ratio']:g}"]
+        for who in ("state", "model"):
+            found = row[who]
+            wanted += [f"{found['auc']:.2f} ({found['alone_auc']:.2f})", f"{found['recording_auc']:.2f}"]
+            wanted += [f"{100 * found['tpr']:.0f} %"]
+        assert cells == wanted
+    for row, cells in zip(attacked("states"), table(page, "| features D"), strict=True):
+        n = row["trials"]
+        found = [f"{row[key]} of {n}" for key in ("exact", "found_seed", "found_other_seed")]
+        cosines = [f"{row[key] + 0.0:.2f}" for key in ("cosine_seed", "cosine_other_seed")]
+        assert cells == [str(row["n_features"]), *found, *(c.replace("-0.00", "0.00") for c in cosines)]
+    methods = {row["method"]: row for row in attacked("methods")}
+    shown = {cells[0].split("`")[1]: cells for cells in table(page, "| method | keeps")}
+    assert shown.keys() == methods.keys()
+    for name, row in methods.items():
+        assert shown[name][3] == f"{row['answers']['auc']:.2f}"
+        assert shown[name][4].startswith(f"{row['memory']['auc']:.2f} (")

@@ -127,10 +127,17 @@ def test_progress_and_a_choice_of_methods() -> None:
 
 
 def test_tables_by_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(privacy, "load_benchdata", lambda *_, **__: DATA)
+    sizes: list[float] = []
+
+    def load(*_: object, size: float, **__: object) -> BenchData:
+        sizes.append(size)
+        return DATA
+
+    monkeypatch.setattr(privacy, "load_benchdata", load)
     assert audit_methods("size") == {"data": "toy", "rows": leak_by_size(DATA)}
     monkeypatch.setattr(privacy, "frame_between_states", lambda _: ["a row"])
     assert audit_methods("states")["rows"] == ["a row"]
+    assert sizes == [5.0, 1.0]  # the largest ratio needs more frames than the preset has
     monkeypatch.setattr(privacy, "privacy_rows", lambda *_, methods, **__: methods)
     assert audit_methods(methods=["joint"])["rows"] == ["joint"]
     assert audit_methods()["rows"] == list(load_config("privacy").methods)

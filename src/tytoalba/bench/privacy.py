@@ -80,6 +80,8 @@ CANDIDATES = 200
 """Recorded frames among which an attacker looks for the one that was learned between two states."""
 EXACT = 1 - 1e-9
 RATIOS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0)
+MORE_FRAMES = 5.0
+"""Times the recordings of the preset: what the largest of `RATIOS` needs."""
 SEEDS = ("seed", "other_seed")
 """The seed of the random features, and one that is not theirs."""
 
@@ -103,7 +105,8 @@ def audit_methods(
     refuse_unknown("table", [table], TABLES)
     if methods is not None and table != "methods":
         raise TytoError(f"the table {table!r} is not of methods: leave them out")
-    data = load_benchdata(config.data, bands=config.bands, announce=on_data)
+    size = MORE_FRAMES if table == "size" else 1.0
+    data = load_benchdata(config.data, bands=config.bands, size=size, announce=on_data)
     if table == "methods":
         rows = privacy_rows(data, config, methods=chosen, on_method=on_method)
     else:
