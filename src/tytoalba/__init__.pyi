@@ -14,6 +14,7 @@ from .localizer.localizer import Localizer as Localizer
 from .localizer.locate import locate as locate
 from .localizer.store import open_store as open_store
 from .localizer.stream import Located as Located
+from .signal import metrics as metrics
 from .signal.array import MicArray as MicArray
 from .signal.array import builtin_arrays as builtin_arrays
 from .signal.array import import_odas as import_odas
