@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.localizers import ARRAY, closed, features, opened, phase, small_state
+from tests.helpers.localizers import (
+    ARRAY,
+    changed,
+    closed,
+    features,
+    opened,
+    phase,
+    small_state,
+    with_options,
+)
 from tytoalba.errors import FileError, TytoError
 from tytoalba.localizer.model import PURPOSE, Model
 from tytoalba.localizer.state import Kept, State
@@ -48,14 +57,13 @@ def test_a_file_is_the_model(model: Model, data: bytes) -> None:
     assert np.array_equal(again.scores(features(5)), model.scores(features(5)))
     assert again.n_frames == model.n_frames == 12  # frames, not sources
     assert again.array == ARRAY
-    assert again.gcc == model.gcc
 
 
 def test_a_model_holds_no_sums_and_no_names(state: State, model: Model, data: bytes) -> None:
-    told, arrays = opened(data)
+    header, arrays = opened(data)
     assert {name.split(".")[0] for name in arrays} == {"W", "weight", "prior"}
     assert not [name for name in arrays if "frames" in name]
-    assert not {"lessons", "kept", "owner"} & told.keys()
+    assert not {"lessons", "kept", "owner"} & header.keys()
     assert b"minerva" not in data
     for name, values, purpose in model.inventory():
         assert np.array_equal(arrays[name], values)
@@ -66,9 +74,7 @@ def test_a_model_holds_no_sums_and_no_names(state: State, model: Model, data: by
 
 def test_the_prior_counts_less_where_it_was_taught(model: Model) -> None:
     taught = model.weight < 1
-    assert taught[0]
-    assert taught[37]
-    assert taught[137]
+    assert taught[[0, 37, 137]].all()
     assert not taught[180:200].any()
     assert (model.weight > 0.99).all()  # three frames are few beside a thousand
 
@@ -128,7 +134,7 @@ def test_flipped_bits_and_cuts_are_noticed(data: bytes, draw: st.DataObject) -> 
 
 
 def test_weights_that_do_not_fit_are_refused(model: Model, data: bytes) -> None:
-    told, arrays = opened(data)
+    header, arrays = opened(data)
     hole = model.W.copy()
     hole[3, 4] = np.nan
     wrong: list[tuple[str, Any]] = [
@@ -143,10 +149,10 @@ def test_weights_that_do_not_fit_are_refused(model: Model, data: bytes) -> None:
     ]
     for name, values in wrong:
         with pytest.raises(FileError, match="its weights do not fit it"):
-            Model.from_bytes(closed(told, arrays | {name: np.asarray(values)}))
+            Model.from_bytes(changed(data, {name: np.asarray(values)}))
     for name in ("W", "weight", "prior.enter"):
         with pytest.raises(FileError, match=r"^this file is damaged"):
-            Model.from_bytes(closed(told, {k: v for k, v in arrays.items() if k != name}))
+            Model.from_bytes(closed(header, {k: v for k, v in arrays.items() if k != name}))
 
 
 @pytest.mark.parametrize(
@@ -163,36 +169,31 @@ def test_weights_that_do_not_fit_are_refused(model: Model, data: bytes) -> None:
     ],
 )
 def test_headers_that_lie_are_refused(data: bytes, change: dict[str, Any]) -> None:
-    told, arrays = opened(data)
     with pytest.raises(FileError, match=r"^this file is damaged"):
-        Model.from_bytes(closed(told | change, arrays))
+        Model.from_bytes(changed(data, **change))
 
 
 @pytest.mark.parametrize("name", ["n_features", "seed", "bandwidth", "sound", "views", "expansion"])
 @pytest.mark.parametrize("value", [None, -1, 10**12, float(10**12), "3", [], 2**80])
 def test_options_that_lie_are_refused(data: bytes, name: str, value: Any) -> None:
-    told, arrays = opened(data)
     if name == "seed" and value == 10**12:
         return  # a seed like any other
     with pytest.raises(FileError, match=r"^this file is damaged: .*" + name):
-        Model.from_bytes(closed(told | {"options": told["options"] | {name: value}}, arrays))
+        Model.from_bytes(with_options(data, **{name: value}))
 
 
 @pytest.mark.parametrize("expansion", ["orthogonal", "structured"])
 def test_files_of_removed_random_features_are_refused(data: bytes, expansion: str) -> None:
     for read, content in ((Model.from_bytes, data), (State.from_bytes, small_state().to_bytes())):
-        header, arrays = opened(content)
-        old = closed(header | {"options": header["options"] | {"expansion": expansion}}, arrays)
         with pytest.raises(FileError, match=f"{expansion} random features, .* tagged before-rebuild"):
-            read(old)
+            read(with_options(content, expansion=expansion))
 
 
 def test_newer_files_of_the_same_version_are_read(data: bytes) -> None:
-    told, arrays = opened(data)
-    assert Model.from_bytes(closed(told | {"later": 1}, arrays | {"later": np.zeros(1)})).to_bytes() == data
+    assert Model.from_bytes(changed(data, {"later": np.zeros(1)}, later=1)).to_bytes() == data
     for version in (0, 2, True, "1"):
         with pytest.raises(FileError, match=r"has version .* reads 1 to 1"):
-            Model.from_bytes(closed(told | {"version": version}, arrays))
+            Model.from_bytes(changed(data, version=version))
     with pytest.raises(FileError, match="is no model of tytoalba but tytoalba-state"):
         Model.from_bytes(small_state().to_bytes())
 

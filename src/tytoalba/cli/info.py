@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from tytoalba.cli.console import out, plural, print_json, say
+from tytoalba.cli.keys import keys_at_hand
 from tytoalba.cli.options import AsJson, IdentityFile, Plot
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ def info(
 
       tyto info kitchen.tyto --plot kitchen.png
     """
-    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import open_store
 
     store = open_store(model, keys_at_hand(identity))

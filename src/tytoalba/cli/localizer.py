@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tytoalba.cli.console import chosen_array, note, out, plural, print_json, progress_bar, say
+from tytoalba.cli.keys import keys_at_hand
 from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile
 from tytoalba.errors import TytoError
 
@@ -58,7 +59,6 @@ def new(
 
       tyto new bedroom.tyto --like kitchen.tyto
     """
-    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.localizer import Localizer
     from tytoalba.localizer.store import SEALED_SUFFIX, create, has_extra, read
 
@@ -91,7 +91,6 @@ def learn(
 
       tyto learn kitchen.tyto recordings/ --part train
     """
-    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import edit
 
     keys = keys_at_hand(identity)
@@ -127,7 +126,6 @@ def teach(
 
       tyto teach kitchen.tyto sofa.wav --at 135 --who kitchen-monday
     """
-    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import edit
 
     source, keys = files[0] if len(files) == 1 else files, keys_at_hand(identity)
@@ -162,7 +160,6 @@ def forget(
 
       tyto forget kitchen.tyto --who kitchen-monday
     """
-    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import edit
 
     if data is not None and (files or at or who is not None or since):
@@ -197,7 +194,6 @@ def merge(
 
       tyto merge kitchen.tyto bedroom.tyto
     """
-    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.localizer import Change
     from tytoalba.localizer.store import edit, incoming
 
@@ -224,7 +220,6 @@ def export(
 
       tyto export kitchen.tyto kitchen.model
     """
-    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import export as written
     from tytoalba.localizer.store import read
 

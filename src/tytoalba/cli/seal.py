@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tytoalba.cli.console import print_json, progress_bar, say
+from tytoalba.cli.keys import ask_new, keys_at_hand
 from tytoalba.cli.options import AsJson, IdentityFile
 from tytoalba.errors import SealError, WrongKeyError
 
@@ -61,7 +62,6 @@ def keygen(
 
       tyto keygen -o analyst.txt --passphrase
     """
-    from tytoalba.cli.keys import ask_new, keys_at_hand
     from tytoalba.storage.age import Identity
     from tytoalba.storage.keys import add_default_recipients, identity_path, make_identity, make_key_folder
 
@@ -118,7 +118,6 @@ def seal(
 
       tyto seal state.safetensors --to age1... --to colleagues.txt
     """
-    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.storage.sealed import same_content, seal_file
 
     plain = _all_of(files, sealed=False)
@@ -163,7 +162,6 @@ def unseal(
 
       tyto open talk.flac.age -o - | ffplay -
     """
-    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.storage.sealed import open_file
 
     sealed = _all_of(files, sealed=True)
@@ -201,7 +199,6 @@ def rewrap(
 
       tyto rewrap state.age --to age1... --identity old-key.txt
     """
-    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.storage.sealed import rewrap as rewrap_file
 
     sealed = _all_of(files, sealed=True)
@@ -241,7 +238,6 @@ def _plain_name(path: Path) -> Path:
 
 
 def _recipients(to: list[str] | None, passphrase: bool) -> list[Recipient]:
-    from tytoalba.cli.keys import ask_new
     from tytoalba.storage.keys import default_recipients, parse_recipients
 
     if to and passphrase:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tytoalba.cli.console import note, out, print_json, say
+from tytoalba.cli.keys import keys_at_hand
 from tytoalba.cli.options import AsJson, IdentityFile
 from tytoalba.errors import TytoError
 
@@ -24,7 +25,6 @@ def sign(
 
       tyto sign bedroom.tyto
     """
-    from tytoalba.cli.keys import keys_at_hand
     from tytoalba.localizer.store import sign as signed
     from tytoalba.storage.sealed import read_secret
     from tytoalba.storage.signatures import find_signing_key

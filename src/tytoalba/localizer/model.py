@@ -20,9 +20,7 @@ from tytoalba.learning.method import Task
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import fit
 from tytoalba.learning.sums import SCALE
-from tytoalba.learning.tyto import Tyto
 from tytoalba.signal.array import MicArray
-from tytoalba.signal.gcc import GccPhat
 from tytoalba.storage.tensors import Arrays, pack, unpack
 
 KIND, VERSION = "model", 1
@@ -61,20 +59,6 @@ class Model:
     W: NDArray[np.float32]
     weight: NDArray[np.float32]
     n_frames: int = 0
-
-    @classmethod
-    def of(cls, array: MicArray, learner: Tyto, options: dict[str, Any]) -> Model:
-        """What a learner knows, solved."""
-        assert learner.prior
-        W, weight = learner.solution()
-        return cls(
-            array, learner.prior, options, W.astype(np.float32), weight.astype(np.float32), learner.n_frames
-        )
-
-    @property
-    def gcc(self) -> GccPhat:
-        """The features that it takes."""
-        return self.prior.gcc
 
     @cached_property
     def _inputs(self) -> Inputs:
@@ -123,8 +107,7 @@ class Model:
         """The file."""
         of_prior, arrays = self._parts()
         own = {"array": self.array.to_toml(), "options": self.options, "n_frames": self.n_frames}
-        header = own | of_prior
-        return pack(KIND, VERSION, header, arrays)
+        return pack(KIND, VERSION, own | of_prior, arrays)
 
     def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
         """Every array of the file: name, values, purpose."""

@@ -104,7 +104,8 @@ class State:
 
     def model(self) -> Model:
         """What can be shared; `against_release` says why it should still wait."""
-        return Model.of(self.array, self.learner, self.options)
+        W, weight = (values.astype(np.float32) for values in self.learner.solution())
+        return Model(self.array, self.prior, self.options, W, weight, self.learner.n_frames)
 
     def against_release(self) -> list[str]:
         """Reasons against giving a model away; none where nothing was learned."""
@@ -187,21 +188,18 @@ class State:
 
     def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
         """Every stored array: name, values, purpose."""
-        _, arrays = self._parts()
-        return listed(arrays)
+        return listed(self._parts()[1])
 
     def to_bytes(self) -> bytes:
         """The file: secret, and the same for the same lessons in any order."""
-        header, arrays = self._parts()
-        return pack(KIND, VERSION, header, arrays)
+        return pack(KIND, VERSION, *self._parts())
 
     def _parts(self) -> tuple[dict[str, Any], Arrays]:
         of_prior, arrays = prior_parts(self.prior)
         memory = self.learner.memory()
         arrays |= _packed(memory) | {"counts": memory["counts"]}
         for name, kept in self.kept.items():
-            own = _kept_arrays(kept)
-            arrays |= {f"kept.{name}.{key}": values for key, values in own.items()}
+            arrays |= {f"kept.{name}.{key}": values for key, values in _kept_arrays(kept).items()}
         header = {
             "array": self.array.to_toml(),
             "options": self.options,
@@ -232,9 +230,8 @@ class State:
             memory |= {"seed": np.array(options["seed"]), "prior": prior.digest}
             learner.restore(memory)
             learner.check()
-            lessons = {**header["lessons"]}
             kept = {name: _kept(learner, name, about, arrays) for name, about in header["kept"].items()}
-            state = cls(array, learner, options, lessons, kept, header["owner"])
+            state = cls(array, learner, options, {**header["lessons"]}, kept, header["owner"])
             state._check()
             return state
         except (TytoError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -144,8 +144,6 @@ def seal_stream(
 ) -> None:
     """Seal all that reader gives into writer, in bounded memory; with a passphrase, as a whole in memory."""
     pyrage = load_pyrage()
-    if isinstance(recipients, str | Passphrase):
-        recipients = [recipients]
     if not recipients:
         raise SealError("nobody to seal for: give a recipient (age1...), or make a key: tyto keygen")
     source, sink = _Relay(reader), _Relay(writer)

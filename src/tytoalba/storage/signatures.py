@@ -20,7 +20,7 @@ import os
 import stat
 import time
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ class SigningKey:
         return cls(Ed25519PrivateKey.generate())
 
     @classmethod
-    def load(cls, path: str | Path, passphrase: str | None = None) -> SigningKey:
+    def load(cls, path: str | Path) -> SigningKey:
         """The key in a PKCS8 PEM file; one that group or others may read or write is refused."""
         _need_cryptography()
         from cryptography.exceptions import UnsupportedAlgorithm
@@ -65,27 +65,22 @@ class SigningKey:
 
         pem = read_bytes(path, LARGEST, forbidden=0o077, error=KeyFileError)
         try:
-            private = load_pem_private_key(pem, None if passphrase is None else _secret(passphrase))
+            private = load_pem_private_key(pem, None)
         except TypeError as error:
-            remedy = "give its passphrase" if passphrase is None else "leave out the passphrase"
-            raise KeyFileError(f"{path} is {'' if passphrase is None else 'not '}locked; {remedy}") from error
+            raise KeyFileError(f"{path} is locked with a passphrase; name a key without one") from error
         except (ValueError, UnsupportedAlgorithm) as error:
-            cause = "" if passphrase is None else "the passphrase is wrong, or "
             raise KeyFileError(
-                f"{path}: {cause}this is no private key in PKCS8 PEM; name another file in TYTO_SIGNING_KEY"
+                f"{path}: this is no private key in PKCS8 PEM; name another file in TYTO_SIGNING_KEY"
             ) from error
         if not isinstance(private, Ed25519PrivateKey):
             raise KeyFileError(f"{path} holds a key of another sort; only Ed25519 keys sign here")
         return cls(private)
 
-    def save(self, path: str | Path, passphrase: str | None = None) -> None:
-        """Write the key to a new file for its owner only, locked with a passphrase if one is given."""
+    def save(self, path: str | Path) -> None:
+        """Write the key to a new file for its owner only."""
         from cryptography.hazmat.primitives import serialization as to
 
-        lock: to.KeySerializationEncryption = to.NoEncryption()
-        if passphrase is not None:
-            lock = to.BestAvailableEncryption(_secret(passphrase))
-        pem = self._private.private_bytes(to.Encoding.PEM, to.PrivateFormat.PKCS8, lock)
+        pem = self._private.private_bytes(to.Encoding.PEM, to.PrivateFormat.PKCS8, to.NoEncryption())
         path = Path(path)
         with locked(path, wait=10):
             if os.path.lexists(path):
@@ -134,28 +129,24 @@ def signing_key_path() -> Path:
     return Path(named) if named else user_folder() / "signing.pem"
 
 
-def find_signing_key(create: bool = True, passphrase: str | None = None) -> SigningKey:
+def find_signing_key() -> SigningKey:
     """The user's signing key; the first time it is made, and put among the keys that the user trusts."""
     path = signing_key_path()
     if not os.path.lexists(path):
-        if not create:
-            raise KeyFileError(
-                f"there is no signing key at {path}; set TYTO_SIGNING_KEY, or sign something first"
-            )
         key = SigningKey.generate()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            key.save(path, passphrase)
+            key.save(path)
         except KeyFileError:
             if not path.exists():
                 raise
             # another tyto was first: its key is the one
         else:
             TrustStore().add(key.fingerprint, "my own key")
-    return SigningKey.load(path, passphrase)
+    return SigningKey.load(path)
 
 
-class TrustStore(Collection[str]):
+class TrustStore(Container[str]):
     """The keys that the user trusts: a file with a fingerprint and a comment per line, for its owner only.
 
     Nobody gets in here unasked. The file is TYTO_TRUSTED, or `trusted` in the user's data folder.
@@ -214,19 +205,14 @@ class TrustStore(Collection[str]):
     def __contains__(self, fingerprint: object) -> bool:
         return fingerprint in self.list()
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.list())
-
-    def __len__(self) -> int:
-        return len(self.list())
-
 
 def is_fingerprint(text: str) -> bool:
     """Whether a text is a public key as `SigningKey.fingerprint` writes it."""
     try:
-        return text.startswith(PREFIX) and len(_from_text(text.removeprefix(PREFIX), 32)) == 32
+        _from_text(text.removeprefix(PREFIX), 32)
     except ValueError:
         return False
+    return text.startswith(PREFIX)
 
 
 def require_trusted(signer: str, trusted: Collection[str] | None, what: str) -> None:
@@ -240,7 +226,7 @@ def require_trusted(signer: str, trusted: Collection[str] | None, what: str) -> 
         return
     remedy = "it is not among the keys that were given; if you know whose it is, give it too"
     if trusted is None:
-        if os.path.lexists(signing_key_path()) and signer == find_signing_key(create=False).fingerprint:
+        if os.path.lexists(signing_key_path()) and signer == SigningKey.load(signing_key_path()).fingerprint:
             return
         remedy = (
             "a key that you do not trust; ask its owner to read it to you, and if it is the same: "
@@ -456,13 +442,6 @@ def _need_cryptography() -> None:
         import cryptography  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("signatures", "privacy") from error
-
-
-def _secret(passphrase: str) -> bytes:
-    secret = passphrase.encode("utf-8", "surrogatepass")
-    if not 0 < len(secret) < 1024:
-        raise KeyFileError("a passphrase has 1 to 1023 bytes; leave it out to keep the key unlocked")
-    return secret
 
 
 def _separated(message: bytes, purpose: str) -> bytes:
