@@ -1,4 +1,4 @@
-"""A data set for the tests of several commands."""
+"""A data set, and an empty home, for the tests of several commands."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.helpers.seals import home as home
 from tytoalba.cli.app import app
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 import sys
@@ -22,20 +21,11 @@ from tytoalba.storage.age import Identity, open_bytes
 from tytoalba.storage.keys import identity_path, make_identity, make_key_folder
 from tytoalba.storage.sealed import read_secret, write_secret
 
+pytestmark = pytest.mark.usefixtures("home")
+
 
 class NoKeyringError(RuntimeError):
     """As keyring calls it."""
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, no variable, no keyring, no terminal."""
-    folder = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
-    monkeypatch.delenv("TYTO_IDENTITY", raising=False)
-    monkeypatch.setitem(sys.modules, "keyring", None)
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-    return folder
 
 
 def publics(keys: Sequence[Any]) -> list[str | None]:

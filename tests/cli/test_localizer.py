@@ -54,22 +54,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture(scope="module")
-def stage(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same and more, for commands that change nothing."""
-    folder = tmp_path_factory.mktemp("stage")
-    shutil.copytree(made, folder, dirs_exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch:
-        settle(patch, folder)
-        Path("mine.toml").write_text(replace(load_array(ARRAY), name="mine", sample_rate=44100).to_toml())
-        store.create("sealed.age", Localizer.new(ARRAY, n_features=40, seed=2), sealed=True)
-    return folder
-
-
 @pytest.fixture
-def played(stage: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    settle(monkeypatch, stage)
-    return stage
+def unchanged(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same folder, for commands that change nothing."""
+    settle(monkeypatch, made)
+    return made
 
 
 @pytest.fixture
@@ -82,8 +71,8 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def informed(tyto: Tyto, *arguments: str | Path) -> dict[str, Any]:
     ran = tyto("info", *arguments, "--json")
     assert ran.code == 0, ran.err
-    told: dict[str, Any] = json.loads(ran.out)
-    return told
+    facts: dict[str, Any] = json.loads(ran.out)
+    return facts
 
 
 # ---- a day with a localizer ----
@@ -130,17 +119,17 @@ def test_a_session_is_the_same_plain_and_sealed(
         ran = tyto("teach", state, f"b.wav{suffix}", "--at", "77", "--json")
         assert json.loads(ran.out) == {"model": state, "learned": 4, "lessons": 1}
     assert read_secret("k.tyto") == read_secret("s.age", keys_at_hand())
-    told = [informed(tyto, state) for state in states]
-    assert [one.pop("sealed") for one in told] == [False, True]
+    facts = [informed(tyto, state) for state in states]
+    assert [one.pop("sealed") for one in facts] == [False, True]
     kept = [{"who": "monday", "azimuth": [135.0], "time": 1800000000, "n_frames": 4}]
-    for one, state in zip(told, states, strict=True):
+    for one, state in zip(facts, states, strict=True):
         assert one["bytes"] == Path(state).stat().st_size
         assert (one["kind"], one["array"], one["n_frames"], one["lessons"]) == ("state", ARRAY, 8, 2)
         assert (one["kept"], one["ledger"]) == (kept, "verified")
         assert [step["what"] for step in one["steps"]] == ["created", "learned", "learned"]
         assert (one["evidence"][77], one["evidence"][135], sum(one["evidence"])) == (4, 4, 8)
         assert "seed" not in one["options"]
-    assert told[0]["stored"] == told[1]["stored"]
+    assert facts[0]["stored"] == facts[1]["stored"]
     for state in states:
         ran = tyto("forget", state, "--who", "monday", "--json")
         assert json.loads(ran.out) == {"model": state, "forgot": 4, "lessons": 1}
@@ -177,18 +166,11 @@ def test_learning_a_sealed_folder_and_forgetting_it(tyto: Tyto) -> None:
     before = read_secret("k.tyto")
     shutil.copy("k.tyto", "p.tyto")
     shutil.copy("k.tyto.ledger", "p.tyto.ledger")
-    assert json.loads(tyto("learn", "k.tyto", "sealed", "--json").out) == {
-        "model": "k.tyto",
-        "learned": 6,
-        "lessons": 2,
-    }
+    learned = json.loads(tyto("learn", "k.tyto", "sealed", "--json").out)
+    assert learned == {"model": "k.tyto", "learned": 6, "lessons": 2}
     assert tyto("learn", "p.tyto", "rec").out == "learned 6 frames in 2 lessons\n"
     assert read_secret("k.tyto") == read_secret("p.tyto")
     assert "was taught already" in tyto("learn", "p.tyto", "rec", "--part", "train").error
-    assert (
-        "no recordings of part 'nights'"
-        in tyto("forget", "p.tyto", "--data", "rec", "--part", "nights").error
-    )
     assert "no recordings of part 'nights'" in tyto("learn", "p.tyto", "rec", "--part", "nights").error
     assert tyto("forget", "p.tyto", "--data", "rec", "--part", "test").code == 0
     assert informed(tyto, "p.tyto")["evidence"][200] == 0
@@ -254,9 +236,7 @@ def test_states_of_others_are_merged_when_they_are_signed_and_trusted(
     before = contents(folder)
     assert f"`tyto trust {fingerprint}`" in tyto("merge", "k.tyto", "theirs.tyto").error
     signature_path("theirs.tyto").rename("sig.away")
-    refusal = tyto("merge", "k.tyto", "theirs.tyto").error
-    assert "nobody signed theirs.tyto" in refusal
-    assert "--unsigned takes it as it is" in refusal
+    assert "nobody signed theirs.tyto" in tyto("merge", "k.tyto", "theirs.tyto").error
     Path("theirs.ledger.away").rename(ledger_path("theirs.tyto"))
     assert f"`tyto trust {fingerprint}`" in tyto("merge", "k.tyto", "theirs.tyto").error
     ledger_path("theirs.tyto").rename("theirs.ledger.away")
@@ -320,15 +300,11 @@ def test_an_export_waits_for_enough_frames_or_force(tyto: Tyto, folder: Path) ->
     assert (ran.code, ran.out) == (0, "")
     assert ran.err == f"m.model: {megabytes('m.model')} MB, signed: m.model.sig\n"
     assert "released against" in Path("m.model.sig").read_text()
-    told = informed(tyto, "m.model")
-    assert (told["kind"], told["n_frames"]) == ("model", 4)
-    assert {row["name"].split(".")[0] for row in told["stored"]} == {"W", "weight", "prior"}
-    assert "steps" not in told
+    facts = informed(tyto, "m.model")
+    assert (facts["kind"], facts["n_frames"]) == ("model", 4)
+    assert {row["name"].split(".")[0] for row in facts["stored"]} == {"W", "weight", "prior"}
+    assert "steps" not in facts
     before = contents(folder)
-    assert (
-        "k.tyto is there already, is no model and stays as it is"
-        in tyto("export", "k.tyto", "k.tyto", "--force").error
-    )
     for command in (
         ("teach", "m.model", "b.wav", "--at", "77"),
         ("forget", "m.model", "--who", "monday"),
@@ -356,33 +332,27 @@ def test_a_model_of_what_was_never_taught_is_released(tyto: Tyto) -> None:
     [
         ("teach k.tyto b.wav", "say where the sound came from: --at AZIMUTH"),
         ("teach gone.tyto b.wav --at 77", "No such file or directory; check its spelling"),
-        ("forget k.tyto b.wav --at 77", "was not taught here"),
         ("forget k.tyto a.wav", "say where the sound came from: --at"),
         ("forget k.tyto a.wav --at 135 --who monday", "leave out --who and --since"),
         ("forget k.tyto --since yesterday", "--since takes a date such as 2026-11-15"),
         ("forget k.tyto --data rec --who monday", "--data is forgotten as a whole"),
         ("forget k.tyto --who monday --part train", "say which, with --data"),
         ("learn k.tyto nowhere", "nowhere"),
-        (
-            "new k.tyto --array respeaker-usb-4",
-            "k.tyto is there already and stays as it is; choose another name",
-        ),
-        ("new n.tyto --array mine.toml", "is for 16000 Hz, and the array says 44100 Hz"),
         ("new n.tyto --like k.tyto --seed 3", "takes array, options and seed from the other"),
         ("new n.tyto --like k.tyto --prior-frames 5", "takes array, options and seed from the other"),
         ("new n.tyto --array pepper --prior-frames 0", r"prior_frames must be from 1e-06 to 1e\+09, got 0"),
-        ("new n.tyto --array pepper --simulated -1", "simulated must be from 0 to 1000"),
         ("info k.tyto --plot k.gif", "the name of a picture ends in"),
-        ("info sealed.age --identity gone.txt", "no identity file 'gone.txt'"),
     ],
 )
-def test_refusals_name_the_remedy_and_touch_nothing(tyto: Tyto, played: Path, command: str, why: str) -> None:
-    before = contents(played)
+def test_refusals_name_the_remedy_and_touch_nothing(
+    tyto: Tyto, unchanged: Path, command: str, why: str
+) -> None:
+    before = contents(unchanged)
     ran = tyto(*command.split())
     assert ran.code == 2
     assert "Traceback" not in ran.err
     assert re.search(why, ran.err), ran.err
-    assert contents(played) == before
+    assert contents(unchanged) == before
 
 
 def test_tampering_is_refused_by_every_command(tyto: Tyto, folder: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -18,28 +17,19 @@ import soundfile
 pytest.importorskip("pyrage")
 
 from tests.helpers.commands import Tyto
-from tests.helpers.seals import names, new_key, public, sealed_with_passphrase
+from tests.helpers.seals import mode, names, new_key, public, sealed_with_passphrase
 from tytoalba.cli import seal as commands
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.storage import keys as identities
 from tytoalba.storage.age import is_sealed, seal_bytes
 from tytoalba.storage.sealed import read_secret
 
+pytestmark = pytest.mark.usefixtures("home")
 MARK = b"a voice in the kitchen"
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
-    monkeypatch.delenv("TYTO_IDENTITY", raising=False)
-    monkeypatch.setitem(sys.modules, "keyring", None)
-    identities._unlocked.cache_clear()
-    return folder / "tytoalba" / "keys"
-
-
 @pytest.fixture
-def quick_passphrases(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_passphrases(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - after it
     """A terminal where "words" is typed, and passphrases that do not take their second."""
     monkeypatch.setattr("pyrage.passphrase.encrypt", sealed_with_passphrase)
     monkeypatch.setattr("getpass.getpass", lambda _: "words")
@@ -53,15 +43,15 @@ def test_keygen(tyto: Tyto, home: Path) -> None:
     ran = tyto("keygen")
     assert ran.code == 0
     assert ran.out.startswith("public key: age1")
-    assert stat.S_IMODE((home / "identity.txt").stat().st_mode) == 0o600 or os.name != "posix"
-    lines = (home / "identity.txt").read_text().splitlines()
+    assert mode(home / "keys" / "identity.txt") == 0o600 or os.name != "posix"
+    lines = (home / "keys" / "identity.txt").read_text().splitlines()
     assert lines[1] == f"# public key: {ran.out.split()[-1]}"
     assert lines[2].startswith("AGE-SECRET-KEY-1")
     assert "SECRET" not in ran.out + ran.err
     assert identities.default_recipients() == [ran.out.split()[-1]]
-    before = (home / "identity.txt").read_bytes()
+    before = (home / "keys" / "identity.txt").read_bytes()
     assert "is there already and stays" in tyto("keygen").error
-    assert (home / "identity.txt").read_bytes() == before
+    assert (home / "keys" / "identity.txt").read_bytes() == before
 
 
 def test_keygen_elsewhere_changes_no_defaults(tyto: Tyto, home: Path, tmp_path: Path) -> None:
@@ -79,7 +69,7 @@ def test_keygen_with_a_recovery_key(tyto: Tyto, home: Path, tmp_path: Path) -> N
     assert identities.default_recipients() == [own, recovery]
     (tmp_path / "x").write_bytes(MARK)
     tyto("seal", tmp_path / "x")
-    (home / "identity.txt").unlink()  # the machine is lost
+    (home / "keys" / "identity.txt").unlink()  # the machine is lost
     assert "no key was given" in tyto("open", tmp_path / "x.age", "-o", tmp_path / "y").error
     assert tyto("open", tmp_path / "x.age", "-o", tmp_path / "y", "-i", tmp_path / "recovery.txt").code == 0
     assert (tmp_path / "y").read_bytes() == MARK
@@ -87,11 +77,11 @@ def test_keygen_with_a_recovery_key(tyto: Tyto, home: Path, tmp_path: Path) -> N
 
 def test_a_recovery_key_can_come_later(tyto: Tyto, home: Path, tmp_path: Path) -> None:
     own = tyto("keygen").out.split()[-1]
-    before = (home / "identity.txt").read_bytes()
-    (home / "recipients.txt").unlink()  # one's own key must not be left out
+    before = (home / "keys" / "identity.txt").read_bytes()
+    (home / "keys" / "recipients.txt").unlink()  # one's own key must not be left out
     ran = tyto("keygen", "--recovery", tmp_path / "recovery.txt")
     assert identities.default_recipients() == [own, ran.out.split()[-1]]
-    assert (home / "identity.txt").read_bytes() == before
+    assert (home / "keys" / "identity.txt").read_bytes() == before
     assert "is there already" in tyto("keygen", "--recovery", tmp_path / "recovery.txt").error
     assert (
         "is there already"
@@ -103,7 +93,7 @@ def test_a_recovery_key_can_come_later(tyto: Tyto, home: Path, tmp_path: Path) -
 @pytest.mark.usefixtures("quick_passphrases")
 def test_keygen_with_a_passphrase(tyto: Tyto, home: Path, tmp_path: Path) -> None:
     assert tyto("keygen", "--passphrase").code == 0
-    assert is_sealed(home / "identity.txt")
+    assert is_sealed(home / "keys" / "identity.txt")
     (tmp_path / "x").write_bytes(MARK)
     assert tyto("seal", tmp_path / "x", "--remove").code == 0
     assert tyto("open", tmp_path / "x.age").code == 0
@@ -126,7 +116,7 @@ def test_seal_and_open(tyto: Tyto, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_bytes(b"other")
     assert tyto("open", tmp_path / "x.txt.age", "--force").out == f"{tmp_path / 'x.txt'}\n"
     assert (tmp_path / "x.txt").read_bytes() == MARK
-    assert stat.S_IMODE((tmp_path / "x.txt").stat().st_mode) == 0o600 or os.name != "posix"
+    assert mode(tmp_path / "x.txt") == 0o600 or os.name != "posix"
 
 
 def test_open_to_standard_output(tyto: Tyto, tmp_path: Path) -> None:
@@ -232,14 +222,14 @@ def test_rewrap(tyto: Tyto, tmp_path: Path) -> None:
 
 def test_progress_is_told_to_the_end(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tyto("keygen")
-    told: list[tuple[int, int]] = []
+    shown: list[tuple[int, int]] = []
 
     class Bar:
         def __init__(self, title: str) -> None:
             assert "MB" in title
 
         def __enter__(self) -> object:
-            return lambda done, total: told.append((done, total))
+            return lambda done, total: shown.append((done, total))
 
         def __exit__(self, *_: object) -> None:
             return None
@@ -248,7 +238,7 @@ def test_progress_is_told_to_the_end(tyto: Tyto, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(commands, "LONG", 10**6)
     (tmp_path / "x").write_bytes(bytes(3_000_000))
     assert tyto("seal", tmp_path / "x", "--remove").code == 0
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert shown == [(1, 3), (2, 3), (3, 3)]
 
 
 # The rest of tyto reads what is sealed
@@ -270,12 +260,9 @@ def test_age_opens_what_tyto_sealed(tyto: Tyto, home: Path, tmp_path: Path) -> N
     tyto("keygen")
     (tmp_path / "x").write_bytes(MARK)
     tyto("seal", tmp_path / "x")
-    opened = subprocess.run(
-        ["age", "-d", "-i", home / "identity.txt", tmp_path / "x.age"], check=True, capture_output=True
-    )
-    assert opened.stdout == MARK
-    subprocess.run(
-        ["age", "-a", "-R", home / "recipients.txt", "-o", tmp_path / "theirs.age", tmp_path / "x"],
-        check=True,
-    )
+    own = home / "keys"
+    command = ["age", "-d", "-i", own / "identity.txt", tmp_path / "x.age"]
+    assert subprocess.run(command, check=True, capture_output=True).stdout == MARK
+    command = ["age", "-a", "-R", own / "recipients.txt", "-o", tmp_path / "theirs.age", tmp_path / "x"]
+    subprocess.run(command, check=True)
     assert tyto("open", tmp_path / "theirs.age", "-o", "-").out == MARK.decode()

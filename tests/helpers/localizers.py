@@ -51,14 +51,25 @@ def small_state(n_features: int = 2, **options: Any) -> State:
 def opened(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and arrays of a file, without any check."""
     (length,) = struct.unpack("<Q", data[:8])
-    told = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["tytoalba"])
-    return told, {name: values.copy() for name, values in load(data).items()}
+    header = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["tytoalba"])
+    return header, {name: values.copy() for name, values in load(data).items()}
 
 
-def closed(told: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
+def closed(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
     """The file of a header and arrays, its digest made to fit."""
-    kind = str(told["format"]).removeprefix("tytoalba-")
-    return pack(kind, told["version"], {k: v for k, v in told.items() if k != "digest"}, arrays)
+    kind = str(header["format"]).removeprefix("tytoalba-")
+    return pack(kind, header["version"], {k: v for k, v in header.items() if k != "digest"}, arrays)
+
+
+def changed(data: bytes, more_arrays: dict[str, Any] | None = None, **entries: Any) -> bytes:
+    """A file with other arrays and other entries in its header, its digest made to fit."""
+    header, arrays = opened(data)
+    return closed(header | entries, arrays | (more_arrays or {}))
+
+
+def with_options(data: bytes, **options: Any) -> bytes:
+    """A file whose header has other options, its digest made to fit."""
+    return changed(data, options=opened(data)[0]["options"] | options)
 
 
 def written(text: str, arrays: dict[str, NDArray[Any]] | None = None) -> bytes:

@@ -61,8 +61,9 @@ def prior_of_mine() -> Prior:
     gcc, X = prior_gcc(MINE), heard_all_around()
     made = Prior.quantised(MINE, gcc, trained_like(MINE, gcc).folded(), about={"n_frames": 1})
     logits = made.logits(X)
-    told = {"logit_mean": logits.mean(axis=0).tolist(), "logit_spread": (1.0 + logits.std(axis=0)).tolist()}
-    return replace(made.with_frames(X[:20]), constants=told)
+    spread = 1.0 + logits.std(axis=0)
+    constants = {"logit_mean": logits.mean(axis=0).tolist(), "logit_spread": spread.tolist()}
+    return replace(made.with_frames(X[:20]), constants=constants)
 
 
 Alter = Callable[[dict[str, Any], dict[str, Any]], None]
@@ -73,8 +74,8 @@ def altered(prior: Prior, folder: Path, change: Alter) -> Path:
     path = folder / "altered.safetensors"
     prior.save(path)
     with safe_open(path, framework="numpy") as file:
-        told = json.loads(file.metadata()["tytoalba"])
+        header = json.loads(file.metadata()["tytoalba"])
     arrays = load_file(path)
-    change(told, arrays)
-    save_file(arrays, path, {"tytoalba": json.dumps(told)})
+    change(header, arrays)
+    save_file(arrays, path, {"tytoalba": json.dumps(header)})
     return path

@@ -5,19 +5,26 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import io
 import os
+import stat
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from tytoalba.storage import keys as identities
 from tytoalba.storage.age import Identity
 from tytoalba.storage.keys import make_identity, parse_identities
 
 Keys = tuple[Identity, Identity, Identity]
+posix = pytest.mark.skipif(os.name != "posix", reason="signals, forks and permission bits of POSIX")
 
 CHUNK = 65536
 """Bytes that age authenticates at a time."""
@@ -33,6 +40,37 @@ def new_key(folder: Path, name: str = "key.txt") -> Identity:
 def public(key: Identity) -> str:
     assert key.public is not None
     return key.public
+
+
+@pytest.fixture
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's folder, not made yet: no keys, no variable, no keyring, no terminal, nothing remembered."""
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
+    for name in ("TYTO_IDENTITY", "TYTO_SIGNING_KEY", "TYTO_TRUSTED"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    identities._unlocked.cache_clear()
+    return folder / "tytoalba"
+
+
+@pytest.fixture
+def no_threads_left() -> Iterator[None]:
+    before = threading.active_count()
+    yield
+    assert threading.active_count() == before
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    folder = tmp_path_factory.mktemp("keys")
+    a, b, c = (new_key(folder, name) for name in "abc")
+    return a, b, c
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
 
 
 def names(folder: Path) -> list[str]:

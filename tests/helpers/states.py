@@ -68,12 +68,12 @@ class Kit:
         return Localizer.like(self.lessons[0])
 
 
-def make_kit(folder: Path, n_lessons: int = 3, n_features: int = 40) -> Kit:
+def make_kit(folder: Path) -> Kit:
     """The kit, and in its folder k.tyto, which learned the first two lessons; s.age, which did so sealed."""
     make_key_folder()
     add_default_recipients([make_identity(identity_path())])
-    start = Localizer.new(ARRAY, n_features=n_features, seed=1)
-    lessons = tuple(Localizer.like(start) for _ in range(n_lessons))
+    start = Localizer.new(ARRAY, n_features=100, seed=1)
+    lessons = tuple(Localizer.like(start) for _ in range(3))
     for number, lesson in enumerate(lessons):
         lesson.teach(wave(40.0 * number + 15, 0.4, number), 40.0 * number + 15)
     kit = Kit(folder, lessons)
@@ -86,8 +86,8 @@ def make_kit(folder: Path, n_lessons: int = 3, n_features: int = 40) -> Kit:
 
 def ledger_says(path: Path) -> tuple[list[str], str]:
     """What was done to a state, step by step, and whether that is true."""
-    told, verdict = opened(path).steps()
-    return [step["what"] for step in told], verdict
+    steps, verdict = opened(path).steps()
+    return [step["what"] for step in steps], verdict
 
 
 def read(path: Path) -> Localizer:

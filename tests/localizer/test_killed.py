@@ -6,22 +6,19 @@ import hashlib
 import io
 import os
 import re
-import shutil
 import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
-from tests.helpers.states import Kit, edit, in_child, make_kit, settle
+from tests.helpers.states import Kit, edit, in_child
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.errors import UnfinishedStepError
 from tytoalba.storage.ledger import Ledger, ledger_path
@@ -30,21 +27,6 @@ from tytoalba.storage.sealed import read_secret
 WRITES = {"open", "write", "fsync", "truncate", "replace", "unlink"}
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks and kills")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit]:
-    folder = tmp_path_factory.mktemp("kit")
-    with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-        settle(patch, folder)
-        yield make_kit(folder, n_features=100)
-
-
-@pytest.fixture
-def kit(made: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
-    shutil.copytree(made.folder, tmp_path, dirs_exist_ok=True)
-    settle(monkeypatch, tmp_path)
-    return Kit(tmp_path, made.lessons)
 
 
 class Scene:

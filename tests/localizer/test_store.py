@@ -8,7 +8,7 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,6 @@ from tests.helpers.states import (
     edit,
     in_child,
     ledger_says,
-    make_kit,
     opened,
     read,
     settle,
@@ -59,21 +58,6 @@ from tytoalba.storage.signatures import SigningKey, TrustStore, find_signing_key
 posix = pytest.mark.skipif(sys.platform == "win32", reason="forks, and limits of POSIX")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit]:
-    folder = tmp_path_factory.mktemp("kit")
-    with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-        settle(patch, folder)
-        yield make_kit(folder)
-
-
-@pytest.fixture
-def kit(made: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
-    shutil.copytree(made.folder, tmp_path, dirs_exist_ok=True)
-    settle(monkeypatch, tmp_path)
-    return Kit(tmp_path, made.lessons)
-
-
 def plain(path: Path) -> bytes:
     return read_secret(path, keys_at_hand())
 
@@ -86,9 +70,9 @@ def refused(path: Path, error: type[TytoError] = TytoError) -> str:
         lambda: ExitStack().enter_context(edit(path)),
     ]
     for attempt in attempts:
-        with pytest.raises(error) as told:
+        with pytest.raises(error) as caught:
             attempt()
-        said.append(str(told.value))
+        said.append(str(caught.value))
     assert contents(path.parent) == before
     assert said[0].replace(str(path), path.name) == said[1].replace(str(path), path.name)
     return said[0]
@@ -174,7 +158,7 @@ def test_an_interruption_after_the_state_was_written_keeps_both(
         write(*arguments)
         raise KeyboardInterrupt
 
-    path, new = kit.folder / ("s.age" if sealed else "k.tyto"), kit.folder / ("n.age" if sealed else "n.tyto")
+    path, new = (kit.folder / name for name in (("s.age", "n.age") if sealed else ("k.tyto", "n.tyto")))
     monkeypatch.setattr(store, "_write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kit.add(path, 2)
@@ -255,6 +239,14 @@ def test_a_disk_that_fails_between_two_steps_keeps_the_first(
     assert ledger_says(path) == (["created", *["merged"] * 3, "restored"], "verified")
 
 
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "another kind": {"what": "forgot"},
+    "fewer frames": {"n_frames": 1},
+    "other lessons": {"lessons": ("0" * 32,)},
+}
+"""Changes that are recorded otherwise."""
+
+
 def lie(localizer: Localizer, how: str) -> None:
     """Change a state in a way that is not what its localizer records."""
     change, state = Change("learned", 4, ("0" * 32,)), localizer.state
@@ -264,33 +256,26 @@ def lie(localizer: Localizer, how: str) -> None:
         record(change, state)
     elif how == "past the localizer":
         state.teach(phase(0))
-    elif how == "deaf":
+    elif how == "unrecorded":
         localizer.on_change = None
         localizer.teach(wave(1.0), 1.0)
-    elif how == "another kind":
-        localizer.on_change = lambda change, state: record(replace(change, what="forgot"), state)
+    elif how in OTHERWISE:
+        localizer.on_change = lambda change, state: record(replace(change, **OTHERWISE[how]), state)
         localizer.teach(wave(1.0), 1.0)
-    elif how == "fewer frames":
-        localizer.on_change = lambda change, state: record(replace(change, n_frames=1), state)
+    else:
         localizer.teach(wave(1.0), 1.0)
-    elif how == "other lessons":
-        localizer.on_change = lambda change, state: record(replace(change, lessons=("0" * 32,)), state)
-        localizer.teach(wave(1.0), 1.0)
-    elif how == "another owner":
-        localizer.teach(wave(1.0), 1.0)
-        localizer.state.owner = ""
-    elif how == "sums":
-        localizer.teach(wave(1.0), 1.0)
-        localizer.state.learner.add(localizer.state.learner.lesson(phase(0)))
-    elif how == "lessons":
-        localizer.teach(wave(1.0), 1.0)
-        localizer.state.lessons["0" * 32] = 4
+        if how == "another owner":
+            localizer.state.owner = ""
+        elif how == "sums":
+            localizer.state.learner.add(localizer.state.learner.lesson(phase(0)))
+        else:
+            localizer.state.lessons["0" * 32] = 4
 
 
-@pytest.mark.parametrize("how", [
-    "nothing happened", "past the localizer", "deaf", "another kind", "fewer frames", "other lessons",
-    "another owner", "sums", "lessons",
-])  # fmt: skip
+LIES = ["nothing happened", "past the localizer", "unrecorded", "another owner", "sums", "lessons"]
+
+
+@pytest.mark.parametrize("how", [*LIES, *OTHERWISE])
 def test_nothing_is_written_of_what_is_not_what_happened(kit: Kit, how: str) -> None:
     before = contents(kit.folder)
     with (
@@ -336,18 +321,14 @@ def test_lines_of_a_ledger_cannot_be_dropped_or_moved(kit: Kit) -> None:
         assert "put back" in message
 
 
-def test_another_valid_state_of_the_same_owner_is_refused(kit: Kit) -> None:
+def test_another_valid_state_or_ledger_of_the_same_owner_is_refused(kit: Kit) -> None:
     path, other = kit.folder / "k.tyto", kit.folder / "other.tyto"
     store.create(other, kit.start())
     kit.add(other, 2)
+    mine = path.read_bytes()
     path.write_bytes(other.read_bytes())
     assert "is not what" in refused(path, LedgerError)
-
-
-def test_a_ledger_of_another_state_is_refused(kit: Kit) -> None:
-    path, other = kit.folder / "k.tyto", kit.folder / "other.tyto"
-    store.create(other, kit.start())
-    kit.add(other, 2)
+    path.write_bytes(mine)
     ledger_path(path).write_bytes(ledger_path(other).read_bytes())
     assert "put back a copy of the ledger and the state that belong together" in refused(path, LedgerError)
 
@@ -431,11 +412,6 @@ def test_what_comes_from_elsewhere_must_be_signed_and_as_it_was(kit: Kit) -> Non
     sign_file(path, find_signing_key(), "state")
     assert store.incoming(path).n_frames
     signature = signature_path(path).read_bytes()
-    for place in (0.0, 0.3, 0.5, 0.99, 1.0):
-        flipped(signature_path(path), place)
-        with pytest.raises(TytoError):
-            store.incoming(path)
-        signature_path(path).write_bytes(signature)
     signature_path(path).write_bytes(signature[:-20])
     with pytest.raises(TytoError, match="damaged"):
         store.incoming(path)
@@ -507,10 +483,7 @@ def test_an_older_model_by_the_same_name_is_refused(kit: Kit, monkeypatch: pytes
 def test_without_a_key_nothing_is_sealed_or_opened(kit: Kit) -> None:
     identity_path().unlink()
     before = contents(kit.folder)
-    with pytest.raises(
-        SealError,
-        match=r"sealed, and no key was given: pass keys=\.\.\., or .* --identity FILE",
-    ):
+    with pytest.raises(SealError, match=r"no key was given: pass keys=\.\.\., or .* --identity FILE"):
         read(kit.folder / "s.age")
     with pytest.raises(SealError, match="no key was given"):
         kit.add(kit.folder / "s.age", 2)
@@ -552,8 +525,8 @@ def test_without_the_extra_states_have_no_ledger_and_no_seal(
     kit.add(path, 0)
     assert not ledger_path(path).exists()
     assert opened(path).steps() == ([], "there is no ledger")
-    told, verdict = opened(kit.folder / "k.tyto").steps()
-    assert (len(told), verdict) == (3, "not verified: that needs the extra 'privacy'")
+    steps, verdict = opened(kit.folder / "k.tyto").steps()
+    assert (len(steps), verdict) == (3, "not verified: that needs the extra 'privacy'")
     before = contents(kit.folder)
     with pytest.raises(MissingExtraError, match=r"pip install 'tytoalba\[privacy\]'"):
         kit.add(kit.folder / "k.tyto", 2)
@@ -659,10 +632,9 @@ def test_a_read_only_folder_is_named(kit: Kit) -> None:
 
 
 @posix
-@pytest.mark.parametrize("name", ["k.tyto", "s.age"])
+@pytest.mark.parametrize("name", ["two.tyto", "two.age"])
 def test_two_processes_at_once_leave_both_lessons_or_one(kit: Kit, name: str) -> None:
-    path, lessons = kit.folder / "two.tyto", kit.lessons[:2]
-    path = path.with_suffix(".age") if name == "s.age" else path
+    path, lessons = kit.folder / name, kit.lessons[:2]
     store.create(path, kit.start(), sealed=path.suffix == ".age")
     owner = read(path).owner
     begin = time.time() + 0.1

@@ -10,17 +10,10 @@ import pytest
 
 pytest.importorskip("pyrage")
 
-from tests.helpers.seals import CHUNK, Keys, names, new_key, public, sealed_with_passphrase
+from tests.helpers.seals import CHUNK, Keys, names, public, sealed_with_passphrase
 from tytoalba.errors import SealError
 from tytoalba.storage.age import Passphrase, open_bytes, seal_bytes
 from tytoalba.storage.sealed import open_file, rewrap
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
-    folder = tmp_path_factory.mktemp("keys")
-    a, b, c = (new_key(folder, name) for name in "abc")
-    return a, b, c
 
 
 def test_every_altered_byte_is_refused(keys: Keys) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import stat
 import subprocess
 import sys
 import threading
@@ -16,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.seals import mode, names, posix
 from tytoalba.errors import FileError, KeyFileError, LockedError, TytoError
 from tytoalba.storage.files import locked, read_bytes, user_folder, written_whole
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and permission bits of POSIX")
 HOLD = """
 import sys, time
 from tytoalba.storage.files import locked
@@ -45,14 +44,6 @@ def umask(mask: int) -> Iterator[None]:
         yield
     finally:
         os.umask(before)
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir())
-
-
-def mode(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
 
 
 @pytest.mark.parametrize("as_text", [False, True])
@@ -115,8 +106,7 @@ def test_missing_folder_and_folder_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "taken" / "precious").touch()
     with pytest.raises(OSError, match="taken"), written_whole(tmp_path / "taken") as temporary:
         temporary.write_text("new")
-    assert names(tmp_path) == ["taken"]
-    assert names(tmp_path / "taken") == ["precious"]
+    assert names(tmp_path) == ["taken/precious"]
 
 
 def test_two_writers_do_not_share_a_file(tmp_path: Path) -> None:
@@ -187,10 +177,10 @@ def test_small_files_are_read_and_large_ones_refused(tmp_path: Path) -> None:
 def test_files_that_others_may_open_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_bytes(b"secret")
-    for mode, forbidden, refused in ((0o640, 0o077, True), (0o640, 0o022, False), (0o620, 0o022, True)):
-        path.chmod(mode)
+    for bits, forbidden, refused in ((0o640, 0o077, True), (0o640, 0o022, False), (0o620, 0o022, True)):
+        path.chmod(bits)
         if refused:
-            with pytest.raises(FileError, match=rf"open to others \(mode {mode:o}\): chmod 600 .*key"):
+            with pytest.raises(FileError, match=rf"open to others \(mode {bits:o}\): chmod 600 .*key"):
                 read_bytes(path, 9, forbidden=forbidden)
         else:
             assert read_bytes(path, 9, forbidden=forbidden) == b"secret"
@@ -315,7 +305,7 @@ def test_does_not_write_through_a_planted_link(tmp_path: Path) -> None:
 @posix
 def test_lock_file_is_private(tmp_path: Path) -> None:
     with locked(tmp_path / "state"):
-        assert (tmp_path / ".state.lock").stat().st_mode & 0o777 == 0o600
+        assert mode(tmp_path / ".state.lock") == 0o600
 
 
 @posix

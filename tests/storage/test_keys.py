@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ pytest.importorskip("pyrage")
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tests.helpers.seals import names, new_key, public, sealed_with_passphrase
+from tests.helpers.seals import mode, names, new_key, posix, public, sealed_with_passphrase
 from tytoalba.errors import SealError, WrongKeyError
-from tytoalba.storage import keys as identities
 from tytoalba.storage.age import Identity, Passphrase, open_bytes, seal_bytes
 from tytoalba.storage.keys import (
     add_default_recipients,
@@ -29,16 +27,7 @@ from tytoalba.storage.keys import (
     recipients_path,
 )
 
-posix = pytest.mark.skipif(os.name != "posix", reason="permission bits of POSIX")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, nothing remembered."""
-    folder = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
-    identities._unlocked.cache_clear()
-    return folder
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def publics(keys: list[Any]) -> list[str | None]:
@@ -52,7 +41,7 @@ def publics(keys: list[Any]) -> list[str | None]:
 def test_a_new_identity_is_private_and_never_replaces_one(tmp_path: Path) -> None:
     path = tmp_path / "key.txt"
     made = make_identity(path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert mode(path) == 0o600
     assert publics([*read_identities(path)]) == [made]
     before = path.read_bytes()
     with pytest.raises(SealError, match="is there already and stays"):
@@ -79,13 +68,13 @@ def test_an_identity_that_cannot_be_written_leaves_nothing(
 
 
 @posix
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660, 0o620])
-def test_identities_that_others_can_read_are_refused(tmp_path: Path, mode: int) -> None:
+@pytest.mark.parametrize("bits", [0o640, 0o604, 0o644, 0o660, 0o620])
+def test_identities_that_others_can_read_are_refused(tmp_path: Path, bits: int) -> None:
     new_key(tmp_path)
     (tmp_path / "link").symlink_to("key.txt")
-    (tmp_path / "key.txt").chmod(mode)
+    (tmp_path / "key.txt").chmod(bits)
     for name in ("key.txt", "link"):
-        with pytest.raises(SealError, match=rf"mode {mode:o}.*chmod 600 .*{name}"):
+        with pytest.raises(SealError, match=rf"mode {bits:o}.*chmod 600 .*{name}"):
             read_identities(tmp_path / name)
     (tmp_path / "key.txt").chmod(0o400)
     assert read_identities(tmp_path / "link")
@@ -216,7 +205,7 @@ def test_default_recipients(tmp_path: Path) -> None:
     add_default_recipients([a, b, b])
     assert default_recipients() == [a, b]
     assert "# by hand" in recipients_path().read_text()
-    assert stat.S_IMODE(recipients_path().parent.stat().st_mode) == 0o700
+    assert mode(recipients_path().parent) == 0o700
     recipients_path().write_text("")
     with pytest.raises(SealError, match="names no recipient"):  # rather than seal for nobody, or not at all
         default_recipients()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-import threading
 import tracemalloc
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 pytest.importorskip("pyrage")
 
-from tests.helpers.seals import CHUNK, WRITES, names, new_key, public
+from tests.helpers.seals import CHUNK, WRITES, Keys, names, public
 from tytoalba.data import folder as folders
 from tytoalba.errors import AudioError, SealError, TytoError, WrongKeyError
 from tytoalba.signal.array import load_array
@@ -25,6 +24,13 @@ from tytoalba.storage.age import Identity
 from tytoalba.storage.sealed import seal_file, write_secret
 from tytoalba.storage.soundfiles import read_audio, stream_audio, write_audio
 
+pytestmark = pytest.mark.usefixtures("no_threads_left")
+
+
+@pytest.fixture
+def own(keys: Keys) -> Identity:
+    return keys[0]
+
 
 @pytest.fixture(autouse=True)
 def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,32 +38,20 @@ def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soundfiles, "IN_MEMORY", 0)
 
 
-def test_short_ones_are_opened_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_short_ones_are_opened_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: Identity
+) -> None:
     monkeypatch.setattr(soundfiles, "IN_MEMORY", 10**6)
     monkeypatch.setattr("tytoalba.storage.age.Unsealing", None)  # there is no need to stream
-    sound = 0.1 * np.random.default_rng(0).standard_normal((2, 4000))
-    write_audio(tmp_path / "a.wav", sound, 16000)
-    key = new_key(tmp_path)
-    seal_file(tmp_path / "a.wav", tmp_path / "a.wav.age", [public(key)])
-    plain, opened = (joined(tmp_path / name, keys=[key]) for name in ("a.wav", "a.wav.age"))
+    write_audio(tmp_path / "a.wav", noise(2, 4000), 16000)
+    seal_file(tmp_path / "a.wav", tmp_path / "a.wav.age", [public(own)])
+    plain, opened = (joined(tmp_path / name, keys=[own]) for name in ("a.wav", "a.wav.age"))
     assert np.array_equal(plain, opened)
-
-
-@pytest.fixture
-def own(tmp_path_factory: pytest.TempPathFactory) -> Identity:
-    return new_key(tmp_path_factory.mktemp("own"))
 
 
 def noise(n_channels: int, n_samples: int) -> NDArray[np.float32]:
     grid = np.random.default_rng(0).integers(-9000, 9000, (n_channels, n_samples))
     return (grid / 32768).astype(np.float32)
-
-
-@pytest.fixture(autouse=True)
-def no_threads_left() -> Iterator[None]:
-    before = threading.active_count()
-    yield
-    assert threading.active_count() == before
 
 
 def seal_in_place(path: Path, key: Identity) -> Path:
@@ -133,10 +127,8 @@ def test_sealed_wav_that_breaks_later(tmp_path: Path, own: Identity, unknown_len
         joined([tmp_path / "x.wav.age"], keys=[own])
 
 
-def test_sealed_for_others_or_not_sound(
-    tmp_path: Path, own: Identity, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    other = new_key(tmp_path_factory.mktemp("other"))
+def test_sealed_for_others_or_not_sound(tmp_path: Path, keys: Keys) -> None:
+    own, other, _ = keys
     write_secret(tmp_path / "x.wav.age", b"a voice", [public(other)])
     write_secret(tmp_path / "y.wav.age", b"a voice", [public(own)])
     for attempt in (read_audio, joined):
@@ -152,7 +144,6 @@ def test_sealed_wav_streams_in_bounded_memory(tmp_path: Path, own: Identity) -> 
     write_audio(tmp_path / "long.wav", noise(4, 16000 * 120), 16000)  # 15 MB
     sealed = seal_in_place(tmp_path / "long.wav", own)
     size, loud = 0, 0.0
-    before = threading.active_count()
     tracemalloc.start()
     for block in stream_audio(sealed, block=16000, keys=[own]):
         size, loud = size + block.shape[1], max(loud, float(block[0, 0]))
@@ -163,7 +154,6 @@ def test_sealed_wav_streams_in_bounded_memory(tmp_path: Path, own: Identity) -> 
     stopped = cast("Generator[Any]", stream_audio(sealed, block=1000, keys=[own]))
     next(stopped)
     stopped.close()
-    assert threading.active_count() == before
 
 
 def test_sealed_folder(tmp_path: Path, own: Identity) -> None:

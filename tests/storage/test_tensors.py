@@ -21,7 +21,7 @@ from tytoalba.errors import FileError
 from tytoalba.storage import tensors
 from tytoalba.storage.tensors import kind_of, pack, read_header, read_tensors, unpack, write_tensors
 
-HEADER: dict[str, Any] = {"name": "owl", "n": 3, "list": [1, 2.5, None], "deep": {"b": 1, "a": "ä\ud800"}}
+HEADER: dict[str, Any] = {"name": "barn", "n": 3, "list": [1, 2.5, None], "deep": {"b": 1, "a": "ä\ud800"}}
 ARRAYS: dict[str, NDArray[Any]] = {
     "G": np.arange(6, dtype=np.int64).reshape(2, 3),
     "b": np.array(7.5, np.float32),
@@ -48,8 +48,8 @@ def test_what_is_packed_comes_back_and_packs_the_same(
 ) -> None:
     header = {k: v for k, v in header.items() if k not in ("format", "version", "digest")}
     data = pack("thing", 1, header, content)
-    told, found = read(data)
-    assert told == {**header, "format": "tytoalba-thing", "version": 1}
+    again, found = read(data)
+    assert again == {**header, "format": "tytoalba-thing", "version": 1}
     assert found.keys() == content.keys()
     for name, values in content.items():
         assert found[name].dtype == values.dtype
@@ -87,19 +87,19 @@ def test_every_cut_and_everything_added_is_noticed() -> None:
 
 
 def test_a_digest_that_fits_no_longer_is_noticed() -> None:
-    told, content = opened(DATA)
-    altered = told | {"n": 4}
+    header, content = opened(DATA)
+    altered = header | {"n": 4}
     with pytest.raises(FileError, match="was altered or is damaged: its digest is another"):
         read(written(json.dumps(altered), content))
     with pytest.raises(FileError, match="digest"):
-        read(written(json.dumps({k: v for k, v in told.items() if k != "digest"}), content))
+        read(written(json.dumps({k: v for k, v in header.items() if k != "digest"}), content))
     with pytest.raises(FileError, match="digest"):
-        read(written(json.dumps(told), content | {"b": np.array(7.25, np.float32)}))
+        read(written(json.dumps(header), content | {"b": np.array(7.25, np.float32)}))
     with pytest.raises(FileError, match="digest"):  # the same bytes as another type, or shape
-        read(written(json.dumps(told), content | {"b": content["b"].view(np.int32)}))
+        read(written(json.dumps(header), content | {"b": content["b"].view(np.int32)}))
     with pytest.raises(FileError, match="digest"):
-        read(written(json.dumps(told), content | {"G": content["G"].reshape(3, 2)}))
-    exact = json.dumps(told, sort_keys=True)
+        read(written(json.dumps(header), content | {"G": content["G"].reshape(3, 2)}))
+    exact = json.dumps(header, sort_keys=True)
     assert read(written(exact, content))[0]["n"] == 3
     twice = exact.replace('"n": 3', '"n": 4, "n": 3')
     for other in (exact + " ", exact.replace("2.5", "2.50"), exact.replace("u00e4", "u00E4"), twice):
@@ -110,17 +110,17 @@ def test_a_digest_that_fits_no_longer_is_noticed() -> None:
 
 @pytest.mark.parametrize("version", [0, -1, 2, "1", True, 1.0, None, [1], 2**70])
 def test_other_versions_are_refused(version: Any) -> None:
-    told, content = opened(DATA)
+    header, content = opened(DATA)
     with pytest.raises(FileError, match=r"^it has version .* reads 1 to 1") as refusal:
-        read(closed(told | {"version": version}, content))
+        read(closed(header | {"version": version}, content))
     newer = type(version) is int and version > 1
     assert ("newer tytoalba: upgrade" in str(refusal.value)) == newer
 
 
 def test_older_versions_and_unknown_entries_are_read() -> None:
     assert read(DATA, version=3)[0]["version"] == 1
-    told, content = opened(DATA)
-    assert read(closed(told | {"later": {"more": 1}}, content))[0]["later"] == {"more": 1}
+    header, content = opened(DATA)
+    assert read(closed(header | {"later": {"more": 1}}, content))[0]["later"] == {"more": 1}
 
 
 def test_other_kinds_are_named() -> None:
