@@ -261,7 +261,7 @@ def test_age_opens_what_tyto_sealed(tyto: Tyto, home: Path, tmp_path: Path) -> N
     (tmp_path / "x").write_bytes(MARK)
     tyto("seal", tmp_path / "x")
     own = home / "keys"
-    command = ["age", "-d", "-i", own / "identity.txt", tmp_path / "x.age"]
+    command: list[str | Path] = ["age", "-d", "-i", own / "identity.txt", tmp_path / "x.age"]
     assert subprocess.run(command, check=True, capture_output=True).stdout == MARK
     command = ["age", "-a", "-R", own / "recipients.txt", "-o", tmp_path / "theirs.age", tmp_path / "x"]
     subprocess.run(command, check=True)

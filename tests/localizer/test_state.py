@@ -260,8 +260,8 @@ def test_more_random_features_than_memory_are_refused(data: bytes, monkeypatch: 
 
 def test_numbers_of_numpy_are_options_like_others() -> None:
     plain = small_state(seed=5, n_features=2, sigma=9.0, bandwidth=2.0)
-    numpys: dict[str, Any] = {"sigma": np.float64(9.0), "bandwidth": np.float32(2)}
-    assert small_state(np.int64(2), seed=np.int32(5), **numpys).to_bytes() == plain.to_bytes()
+    numpys: dict[str, Any] = {"n_features": np.int64(2), "sigma": np.float64(9.0)}
+    assert small_state(seed=np.int32(5), bandwidth=np.float32(2), **numpys).to_bytes() == plain.to_bytes()
     with pytest.raises(TytoError, match="views must be"):
         small_state(views=np.bool_(True))
 

@@ -222,12 +222,13 @@ class Breaking(io.BytesIO):
 def test_errors_of_the_streams_stay_what_they_are(keys: Keys, error: BaseException) -> None:
     data = bytes(3 * CHUNK)
     sealed, to = seal_bytes(data, [public(keys[0])]), [public(keys[0])]
-    for attempt in (
+    attempts: list[Callable[[], None]] = [
         lambda: seal_stream(Breaking(error, data), io.BytesIO(), to),
         lambda: seal_stream(io.BytesIO(data), Breaking(error), to),
         lambda: open_stream(Breaking(error, sealed), io.BytesIO(), keys),
         lambda: open_stream(io.BytesIO(sealed), Breaking(error), keys),
-    ):
+    ]
+    for attempt in attempts:
         with pytest.raises(type(error)):
             attempt()
 
