@@ -111,20 +111,11 @@ def test_labelled_frames_without_a_source_are_left_out() -> None:
     assert azimuth.tolist() == [[350.0]]
 
 
-@pytest.mark.parametrize(
-    "array",
-    [
-        load_array("pepper"),
-        load_array("respeaker-6mic"),
-        ARRAY.rotated(30.0),
-        replace(ARRAY, sample_rate=48000),
-    ],
-)
-def test_recordings_of_other_arrays_are_refused(array: Any) -> None:
-    with pytest.raises(TytoError, match="r was recorded by another array than respeaker-usb-4, or mounted"):
-        FRONT.labelled(recording([[50.0]], array=array))
-
-
-def test_frames_of_another_length_are_refused() -> None:
+def test_recordings_of_other_arrays_and_frames_of_another_length_are_refused() -> None:
+    others = [load_array("pepper"), load_array("respeaker-6mic"), ARRAY.rotated(30.0)]
+    complaint = "r was recorded by another array than respeaker-usb-4, or mounted"
+    for array in [*others, replace(ARRAY, sample_rate=48000)]:
+        with pytest.raises(TytoError, match=complaint):
+            FRONT.labelled(recording([[50.0]], array=array))
     with pytest.raises(AudioError, match="samples"):
         FRONT.labelled(recording([[50.0]], frame_length=LENGTH // 2))

@@ -45,23 +45,24 @@ def chances(found: Located) -> tuple[float, ...]:
     return found.probability
 
 
-@pytest.mark.parametrize("who", ["x" * 201, "two\nlines", "\x1b[2J"])
-def test_a_name_is_one_printable_line(who: str) -> None:
+def without(*left_out: str) -> bytes:
+    """Bytes of one that was taught, as if some lessons had never been.
+
+    A at its place, B kept as ann's, C kept as bob's and later.
+    """
     localizer = new()
-    before = localizer.to_bytes()
-    with pytest.raises(TytoError, match="a name is one line"):
-        localizer.teach(A, 40.0, who=who, keep=True)
-    assert localizer.to_bytes() == before
+    if "A" not in left_out:
+        localizer.teach(A, 40.0)
+    if "B" not in left_out:
+        localizer.teach(B, 130.0, who="ann", keep=True, when=1000)
+    if "C" not in left_out:
+        localizer.teach(C, 250.0, who="bob", keep=True, when=2000)
+    return localizer.to_bytes()
 
 
 @pytest.fixture(scope="module")
 def taught_bytes() -> bytes:
-    """Taught A at its place, B kept as ann's, C kept as bob's and later."""
-    localizer = new()
-    localizer.teach(A, 40.0)
-    localizer.teach(B, 130.0, who="ann", keep=True, when=1000)
-    localizer.teach(C, 250.0, who="bob", keep=True, when=2000)
-    return localizer.to_bytes()
+    return without()
 
 
 @pytest.fixture
@@ -124,22 +125,6 @@ def test_silence_has_no_direction(fresh: Localizer) -> None:
         assert all(distance(f.azimuth[0], 80.0) < 3 for f in found[:5])
     assert [f.azimuth for f in fresh.locate(sound, silence_db=0.0)] == [()] * len(found)
     assert {f.n_sources for f in fresh.locate(np.zeros_like(sound), n_sources="auto")} == {0}
-
-
-@pytest.mark.parametrize("n_sources", [1, 2, "auto"])
-def test_what_is_not_sure_enough_is_left_out(fresh: Localizer, n_sources: Any) -> None:
-    clear, faint = (plane_wave(ARRAY, (60.0, 200.0), noise=noise) for noise in (0.02, 3.0))
-    sound = np.concatenate([clear, faint], axis=1)
-    everything = fresh.locate(sound, n_sources=n_sources)
-    sure = [c for f in everything for c in chances(f)]
-    assert max(sure) - min(sure) > 0.1
-    for least in (0.0, (min(sure) + max(sure)) / 2, 1.0):
-        kept = fresh.locate(sound, n_sources=n_sources, at_least=least)
-        for all_of_it, left in zip(everything, kept, strict=True):
-            told = zip(all_of_it.azimuth, chances(all_of_it), strict=True)
-            expected = [(a, c) for a, c in told if c >= least]
-            assert list(zip(left.azimuth, chances(left), strict=True)) == expected
-            assert left.time == all_of_it.time
 
 
 @pytest.mark.parametrize("yaw", [0.0, 77.0])
@@ -288,18 +273,6 @@ def test_recordings_are_learned_as_one_by_one() -> None:
 # ---- forgetting
 
 
-def without(*kept: str) -> bytes:
-    """Bytes of the taught one, as if some lessons had never been."""
-    localizer = new()
-    if "A" not in kept:
-        localizer.teach(A, 40.0)
-    if "B" not in kept:
-        localizer.teach(B, 130.0, who="ann", keep=True, when=1000)
-    if "C" not in kept:
-        localizer.teach(C, 250.0, who="bob", keep=True, when=2000)
-    return localizer.to_bytes()
-
-
 @pytest.mark.parametrize(
     ("what", "gone"),
     [
@@ -370,15 +343,13 @@ LIKE: dict[str, Callable[[], Localizer]] = {
 @pytest.mark.parametrize(
     ("attempt", "complaint"),
     [
-        (lambda o: o.teach(A[:3], 40.0), "sound must be"),
         (lambda o: o.teach(A * np.nan, 40.0), "NaN"),
-        (lambda o: o.teach(np.zeros_like(A), 40.0), "nothing to learn from"),
-        (lambda o: o.teach(A[:, :100], 40.0), "too short"),
         (lambda o: o.teach(A, 40.0), "taught already"),
         (lambda o: o.teach(B, 130.0), "taught already"),
-        (lambda o: o.teach(A, float("nan")), "azimuth must be degrees"),
-        (lambda o: o.teach(A, "left"), "azimuth must be degrees"),
         (lambda o: o.teach(A, (1.0, 2.0, 3.0)), "one or two sources"),
+        (lambda o: o.teach(A, 41.0, who="x" * 201, keep=True), "a name is one line"),
+        (lambda o: o.teach(A, 41.0, who="two\nlines", keep=True), "a name is one line"),
+        (lambda o: o.teach(A, 41.0, who="\x1b[2J", keep=True), "a name is one line"),
         (lambda o: o.teach(A, 41.0, who="ann"), "a name is written down only with what is kept"),
         (lambda o: o.teach(Path("nowhere.wav"), 40.0), "nowhere.wav"),
         (lambda o: o.learn([labelled(B, 10.0), labelled(A, 40.0)]), "taught already"),
@@ -397,7 +368,6 @@ LIKE: dict[str, Callable[[], Localizer]] = {
         (lambda o: o.forget(who="ann", since=1500), r"none of the kept lessons \(2\)"),
         (lambda o: o.forget(azimuth=40.0), "3 frames were taught there without keeping.*with its recording"),
         (lambda o: o.forget(azimuth=131.0), "; 0 frames"),
-        (lambda o: o.forget(azimuth=float("nan")), "azimuth must be degrees"),
         (lambda o: o.forget(azimuth="left"), "azimuth must be degrees"),
         (lambda o: o.forget_recordings([labelled(A, 40.0), labelled(B, 131.0)]), "not taught here"),
         (lambda o: o.merge(LIKE["same"]()), r"both states have the same lessons \(1\)"),
@@ -433,14 +403,8 @@ def test_a_line_of_microphones_answers_on_the_side_that_it_faces(n_sources: Any)
 
 
 def test_what_cannot_be_made_is_refused() -> None:
-    with pytest.raises(TytoError, match=r"prior for the microphones of mine is for 16000 Hz"):
-        Localizer.new(replace(ARRAY, name="mine", sample_rate=44100))
     with pytest.raises(TytoError, match="no array called 'ear'"):
         Localizer.new("ear")
-    with pytest.raises(TytoError, match="no option called 'feathers'"):
-        new(feathers=3)
-    with pytest.raises(TytoError, match="n_features must be from 1 to 50000"):
-        new(10**9)
     with pytest.raises(TytoError, match="whose microphones are not pepper's"):
         new(array=load_array("pepper"))
 

@@ -64,9 +64,12 @@ def test_symmetries_are_a_group_with_the_plain_view_first(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_scores_come_back_to_where_they_were(name: str) -> None:
+def test_labels_move_with_their_sources_and_scores_come_back(name: str) -> None:
     azimuth = np.array([[10.0, 200.0], [359.0, np.nan]])
+    several = np.random.default_rng(0).uniform(0, 360, (20, 2))
     for symmetry in symmetries(load_array(name)):
+        moved = encode(several)[:, symmetry.columns]
+        assert np.allclose(moved, encode(symmetry.azimuth(several)), atol=1e-9)
         assert np.allclose(symmetry.back(encode(symmetry.azimuth(azimuth))), encode(azimuth), atol=1e-6)
         assert np.isnan(symmetry.azimuth(azimuth)[1, 1])
 
@@ -89,11 +92,3 @@ def test_an_array_without_symmetry_has_one_view() -> None:
     crooked = MicArray("crooked", ((0.0, 0.0, 0.0), (0.05, 0.0, 0.0), (0.01, 0.07, 0.0)), 16000)
     assert symmetries(crooked) == (Symmetry((0, 1, 2), False, 0),)
     assert wrap(symmetries(crooked)[0].azimuth(np.array(5.0))) == 5.0
-
-
-@pytest.mark.parametrize("name", SOME)
-def test_labels_move_with_their_sources(name: str) -> None:
-    azimuth = np.random.default_rng(0).uniform(0, 360, (20, 2))
-    for symmetry in symmetries(load_array(name)):
-        moved = encode(azimuth)[:, symmetry.columns]
-        assert np.allclose(moved, encode(symmetry.azimuth(azimuth)), atol=1e-9)

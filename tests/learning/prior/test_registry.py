@@ -40,6 +40,13 @@ def prior() -> Prior:
     return prior_of_mine()
 
 
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where priors of one's own are looked for; not there yet."""
+    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
+    return tmp_path / "priors"
+
+
 def moved(array: MicArray, order: Sequence[int], turn: float = 0.0, shift: ArrayLike = 0.0) -> MicArray:
     """The same microphones in another order, turned by `turn` degrees and shifted (metres)."""
     places = array.rotated(turn).coordinates[list(order)] + np.asarray(shift)
@@ -118,34 +125,31 @@ def test_the_same_places(changes: dict[str, Any], same: bool) -> None:
     assert same_places(other, MINE) is same
 
 
-def test_a_prior_of_ones_own_is_found(prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
-    assert prior_folder() == tmp_path / "priors"
+def test_a_prior_of_ones_own_is_found(prior: Prior, folder: Path) -> None:
+    assert prior_folder() == folder
     assert find_prior(MINE) is None  # no such folder yet
-    prior_folder().mkdir()
+    folder.mkdir()
     assert find_prior(MINE) is None
-    prior.save(prior_folder() / "any-name.safetensors")
+    prior.save(folder / "any-name.safetensors")
     found = find_prior(replace(MINE, name="by another name"))
     assert found is not None
     assert found.array == MINE
     assert find_prior(MINE) is found  # read once
     assert find_prior(replace(MINE, yaw=9.0)) is None
-    replace(prior, about={"n_frames": 2}).save(prior_folder() / "any-name.safetensors")
+    replace(prior, about={"n_frames": 2}).save(folder / "any-name.safetensors")
     changed = find_prior(MINE)
     assert changed is not None
     assert changed.about == {"n_frames": 2}
 
 
 def test_a_prior_of_ones_own_goes_before_a_shipped_one(
-    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prior: Prior, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "priors").mkdir()
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
-    prior.save(tmp_path / "shipped.safetensors")
-    replace(prior, about={"made": "by me"}).save(tmp_path / "priors" / "mine.safetensors")
-    monkeypatch.setattr(
-        "tytoalba.learning.prior.registry.shipped_priors", lambda: {"mine": tmp_path / "shipped.safetensors"}
-    )
+    folder.mkdir()
+    shipped = folder.with_name("shipped.safetensors")
+    prior.save(shipped)
+    replace(prior, about={"made": "by me"}).save(folder / "mine.safetensors")
+    monkeypatch.setattr("tytoalba.learning.prior.registry.shipped_priors", lambda: {"mine": shipped})
     found = find_prior(MINE)
     assert found is not None
     assert found.about == {"made": "by me"}
@@ -159,22 +163,16 @@ def test_without_a_folder_of_ones_own_the_users_is_looked_in(monkeypatch: pytest
     assert prior_folder() == Path.home() / ".local" / "share" / "tytoalba" / "priors"
 
 
-def test_a_damaged_file_among_them_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
-    (tmp_path / "cut.safetensors").write_bytes(b"abc")
+def test_a_damaged_file_among_them_is_named(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "cut.safetensors").write_bytes(b"abc")
     with pytest.raises(PriorError, match=r"cut\.safetensors is damaged"):
         find_prior(MINE)
 
 
-def test_an_old_prior_of_another_array_is_in_nobodys_way(
-    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
-
-    def change(told: dict[str, Any], _: dict[str, Any]) -> None:
-        told["version"] = 1
-
-    path = altered(prior, tmp_path, change)
+def test_an_old_prior_of_another_array_is_in_nobodys_way(prior: Prior, folder: Path) -> None:
+    folder.mkdir()
+    path = altered(prior, folder, lambda header, _: header.update(version=1))
     assert array_of(path) == prior.array
     assert find_prior(load_array("pepper")) is not None
     with pytest.raises(PriorError, match=r"has version 1; this program reads 2, and `tyto prior ARRAY`"):
@@ -182,30 +180,26 @@ def test_an_old_prior_of_another_array_is_in_nobodys_way(
 
 
 @pytest.mark.parametrize("toml", [None, 5, "name =", "name = 'x'"])
-def test_a_prior_of_no_array_is_refused(
-    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toml: Any
-) -> None:
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
-    path = altered(prior, tmp_path, lambda told, _: told.update(array=toml))
+def test_a_prior_of_no_array_is_refused(prior: Prior, folder: Path, toml: Any) -> None:
+    folder.mkdir()
+    path = altered(prior, folder, lambda header, _: header.update(array=toml))
     for asked in (lambda: array_of(path), lambda: Prior.load(path), lambda: find_prior(load_array("pepper"))):
         with pytest.raises(TytoError, match=r"altered\.safetensors"):
             asked()
 
 
-def test_maps_are_blended_with_srp_phat_as_was_calibrated(
-    prior: Prior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TYTO_PRIORS", str(tmp_path))
+def test_maps_are_blended_with_srp_phat_as_was_calibrated(prior: Prior, folder: Path) -> None:
+    folder.mkdir()
     flat = replace(MINE, name="flat", yaw=0.0, positions=tuple((1.1 * x, y, z) for x, y, z in MINE.positions))
     built = replace(prior, array=flat)
-    built.save(tmp_path / "flat.safetensors")
+    built.save(folder / "flat.safetensors")
     frames = plane_waves(flat, [20.0, 200.0], noise=0.3)
     plain = PriorMaps(flat, flat.frame_length)(frames)  # never calibrated
     sure, unsure = (Calibration((0.0, 1.0), (0.1, most), 50) for most in (0.9, 0.2))
 
     def blended(*blends: Blend) -> list[NDArray[np.float32]]:
-        told = {str(n): blend.to_dict() for n, blend in enumerate(blends, 1)}
-        replace(built, constants=prior.constants | {"blends": told}).save(tmp_path / "flat.safetensors")
+        stored = {str(n): blend.to_dict() for n, blend in enumerate(blends, 1)}
+        replace(built, constants=prior.constants | {"blends": stored}).save(folder / "flat.safetensors")
         return [PriorMaps(flat, flat.frame_length, n)(frames) for n in (1, 2, 3)]
 
     fallback = built.srp_maps(np.asarray(prior_gcc(MINE)(frames), np.float32).reshape(2, -1))
@@ -220,11 +214,10 @@ def test_maps_are_blended_with_srp_phat_as_was_calibrated(
     assert PriorMaps(flat, flat.frame_length)(frames[:0]).shape == (0, 360)
 
 
-def test_every_shipped_prior_loads_and_is_small() -> None:
-    shipped = shipped_priors()
+def test_every_shipped_prior_loads_is_small_and_calibrated_and_keeps_simulated_frames() -> None:
     for name in builtin_arrays():  # a fresh install can locate at once, whatever it listens with
         assert find_prior(load_array(name)) is not None
-    for name, path in shipped.items():
+    for name, path in shipped_priors().items():
         assert path.stat().st_size < 5e6
         loaded = Prior.load(path)
         assert loaded.array.name == name
@@ -233,11 +226,6 @@ def test_every_shipped_prior_loads_and_is_small() -> None:
         found = find_prior(load_array(name))
         assert found is not None
         assert found.array == loaded.array
-
-
-def test_every_shipped_prior_is_calibrated_and_keeps_simulated_frames() -> None:
-    for path in shipped_priors().values():
-        loaded = Prior.load(path)
         for n_sources in (1, 2):
             assert 0 <= loaded.blend(n_sources).margin <= 1
         assert len(loaded.counting()) == 2
