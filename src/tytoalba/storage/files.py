@@ -59,6 +59,19 @@ def read_bytes(
 
 
 @contextmanager
+def explained(name: str | Path, error: type[TytoError] = FileError) -> Iterator[None]:
+    """What the system says of a file that cannot be opened or read, as `error`, with what to do."""
+    try:
+        yield
+    except FileNotFoundError as why:
+        raise error(f"{name}: no such file; check its spelling and the folder, {Path.cwd()}") from why
+    except IsADirectoryError as why:
+        raise error(f"{name} is a folder; give the files in it") from why
+    except (OSError, ValueError) as why:
+        raise error(f"{name} cannot be read: {why}; check its permissions") from why
+
+
+@contextmanager
 def written_whole(path: str | Path, private: bool = False) -> Iterator[Path]:
     """Give a temporary file beside `path` to write to; it takes its name only when all went well.
 

@@ -34,7 +34,7 @@ from tytoalba.storage.age import (
     seal_bytes,
     seal_stream,
 )
-from tytoalba.storage.files import locked, written_whole
+from tytoalba.storage.files import explained, locked, written_whole
 
 Advance = Callable[[int], None]
 """Called with how many bytes were read since the last time."""
@@ -152,14 +152,8 @@ class _Watched(io.FileIO):
 
 @contextmanager
 def _reading(path: str | Path, advance: Advance | None = None) -> Iterator[BinaryIO]:
-    try:
+    with explained(path):
         file = io.BufferedReader(_Watched(Path(path), advance or (lambda _: None)), PIECE)
-    except FileNotFoundError as error:
-        raise FileError(f"{path}: no such file; check its spelling and the folder, {Path.cwd()}") from error
-    except IsADirectoryError as error:
-        raise FileError(f"{path} is a folder; give the files in it") from error
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path} cannot be read: {error}; check its permissions") from error
     with file:
         yield file
 

@@ -39,7 +39,7 @@ from tytoalba.signal.audio import (
     resampled,
 )
 from tytoalba.storage.age import Keys, is_sealed
-from tytoalba.storage.files import written_whole
+from tytoalba.storage.files import explained, written_whole
 
 Source = str | Path | BinaryIO | Sequence[str | Path]
 
@@ -472,20 +472,14 @@ class _Tame:
 
 def _head(target: Any, name: str) -> bytes | None:
     """The first bytes, which tell what is in a file that is not sound; None for a pipe, read only once."""
-    try:
+    with explained(name, AudioError):
         if isinstance(target, int) or (isinstance(target, Path) and target.is_fifo()):
             return None
         with target.open("rb") if isinstance(target, Path) else nullcontext(target) as file:
             file.seek(0)
             head: bytes = file.read(64)
             file.seek(0)
-        return head
-    except FileNotFoundError as error:
-        raise AudioError(f"{name}: no such file; check its spelling and the folder, {Path.cwd()}") from error
-    except IsADirectoryError as error:
-        raise AudioError(f"{name} is a folder; give the sound files in it") from error
-    except (OSError, ValueError) as error:
-        raise AudioError(f"{name} cannot be read: {error}; check its permissions") from error
+    return head
 
 
 def _read(name: str, file: Any, size: int) -> Samples:
