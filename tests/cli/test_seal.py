@@ -36,6 +36,14 @@ def quick_passphrases(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # n
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
 
 
+@pytest.fixture
+def plain(tyto: Tyto, tmp_path: Path) -> Path:
+    """A plain file, and a key to seal it for."""
+    tyto("keygen")
+    (tmp_path / "x").write_bytes(MARK)
+    return tmp_path / "x"
+
+
 # keygen
 
 
@@ -119,11 +127,9 @@ def test_seal_and_open(tyto: Tyto, tmp_path: Path) -> None:
     assert mode(tmp_path / "x.txt") == 0o600 or os.name != "posix"
 
 
-def test_open_to_standard_output(tyto: Tyto, tmp_path: Path) -> None:
-    tyto("keygen")
-    (tmp_path / "x").write_bytes(MARK)
-    tyto("seal", tmp_path / "x", "--remove")
-    assert tyto("open", tmp_path / "x.age", "-o", "-").out == MARK.decode()
+def test_open_to_standard_output(tyto: Tyto, plain: Path, tmp_path: Path) -> None:
+    tyto("seal", plain, "--remove")
+    assert tyto("open", f"{plain}.age", "-o", "-").out == MARK.decode()
     assert names(tmp_path) == ["x.age"]
 
 
@@ -158,27 +164,23 @@ def test_sealed_for_others_it_is_not_removed(tyto: Tyto, tmp_path: Path) -> None
     assert read_secret(tmp_path / "x.age", [other]) == MARK
 
 
-def test_a_link_is_not_removed_in_place_of_its_file(tyto: Tyto, tmp_path: Path) -> None:
-    tyto("keygen")
-    (tmp_path / "x").write_bytes(MARK)
-    (tmp_path / "link").symlink_to("x")
+def test_a_link_is_not_removed_in_place_of_its_file(tyto: Tyto, plain: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(plain)
     assert "is a link" in tyto("seal", tmp_path / "link", "--remove").error
     assert names(tmp_path) == ["link", "x"]
 
 
 def test_a_file_that_changes_meanwhile_is_not_removed(
-    tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tyto: Tyto, plain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tyto("keygen")
-    (tmp_path / "x").write_bytes(MARK)
     monkeypatch.setattr(
         "tytoalba.storage.sealed.seal_file",
         lambda _, target, to, **__: target.write_bytes(seal_bytes(b"earlier", to)),
     )
-    ran = tyto("seal", tmp_path / "x", "--remove")
+    ran = tyto("seal", plain, "--remove")
     assert ran.code == 2
     assert "changed while it was sealed" in ran.err
-    assert (tmp_path / "x").read_bytes() == MARK
+    assert plain.read_bytes() == MARK
 
 
 @pytest.mark.usefixtures("quick_passphrases")
@@ -204,20 +206,18 @@ def test_refusals(tyto: Tyto, tmp_path: Path) -> None:
 # rewrap
 
 
-def test_rewrap(tyto: Tyto, tmp_path: Path) -> None:
-    tyto("keygen")
-    (tmp_path / "x").write_bytes(MARK)
-    tyto("seal", tmp_path / "x", "--remove")
+def test_rewrap(tyto: Tyto, plain: Path, tmp_path: Path) -> None:
+    tyto("seal", plain, "--remove")
     tyto("keygen", "--recovery", tmp_path / "recovery.key")
     (tmp_path / "recovery.key").rename(tmp_path.parent / "recovery.key")
     assert tyto("rewrap", tmp_path).out == f"{tmp_path / 'x.age'}\n"
     recovery = identities.read_identities(tmp_path.parent / "recovery.key")
-    assert read_secret(tmp_path / "x.age", recovery) == MARK
+    assert read_secret(f"{plain}.age", recovery) == MARK
     new = new_key(tmp_path, "new.txt")
-    assert tyto("rewrap", tmp_path / "x.age", "--to", public(new)).code == 0
-    assert "none of your keys opens" in tyto("rewrap", tmp_path / "x.age").error
-    assert tyto("rewrap", tmp_path / "x.age", "-i", tmp_path / "new.txt").code == 0
-    assert read_secret(tmp_path / "x.age", keys_at_hand()) == MARK
+    assert tyto("rewrap", f"{plain}.age", "--to", public(new)).code == 0
+    assert "none of your keys opens" in tyto("rewrap", f"{plain}.age").error
+    assert tyto("rewrap", f"{plain}.age", "-i", tmp_path / "new.txt").code == 0
+    assert read_secret(f"{plain}.age", keys_at_hand()) == MARK
 
 
 def test_progress_is_told_to_the_end(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,13 +256,11 @@ def test_locate_reads_a_sealed_recording(tyto: Tyto, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("age") is None, reason="the command age is not installed")
-def test_age_opens_what_tyto_sealed(tyto: Tyto, home: Path, tmp_path: Path) -> None:
-    tyto("keygen")
-    (tmp_path / "x").write_bytes(MARK)
-    tyto("seal", tmp_path / "x")
+def test_age_opens_what_tyto_sealed(tyto: Tyto, home: Path, plain: Path, tmp_path: Path) -> None:
+    tyto("seal", plain)
     own = home / "keys"
-    command: list[str | Path] = ["age", "-d", "-i", own / "identity.txt", tmp_path / "x.age"]
+    command: list[str | Path] = ["age", "-d", "-i", own / "identity.txt", f"{plain}.age"]
     assert subprocess.run(command, check=True, capture_output=True).stdout == MARK
-    command = ["age", "-a", "-R", own / "recipients.txt", "-o", tmp_path / "theirs.age", tmp_path / "x"]
+    command = ["age", "-a", "-R", own / "recipients.txt", "-o", tmp_path / "theirs.age", plain]
     subprocess.run(command, check=True)
     assert tyto("open", tmp_path / "theirs.age", "-o", "-").out == MARK.decode()

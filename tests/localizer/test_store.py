@@ -58,6 +58,12 @@ from tytoalba.storage.signatures import SigningKey, TrustStore, find_signing_key
 posix = pytest.mark.skipif(sys.platform == "win32", reason="forks, and limits of POSIX")
 
 
+@pytest.fixture
+def path(kit: Kit) -> Path:
+    """The plain state of the kit."""
+    return kit.folder / "k.tyto"
+
+
 def plain(path: Path) -> bytes:
     return read_secret(path, keys_at_hand())
 
@@ -305,8 +311,7 @@ def test_every_changed_byte_and_every_cut_is_noticed(kit: Kit, name: str) -> Non
     read(path)
 
 
-def test_lines_of_a_ledger_cannot_be_dropped_or_moved(kit: Kit) -> None:
-    path = kit.folder / "k.tyto"
+def test_lines_of_a_ledger_cannot_be_dropped_or_moved(path: Path) -> None:
     first, second, third = ledger_path(path).read_bytes().splitlines(keepends=True)
     for lines, why in (
         ([first, third], "does not follow"),
@@ -333,8 +338,7 @@ def test_another_valid_state_or_ledger_of_the_same_owner_is_refused(kit: Kit) ->
     assert "put back a copy of the ledger and the state that belong together" in refused(path, LedgerError)
 
 
-def test_an_old_copy_is_refused(kit: Kit) -> None:
-    path = kit.folder / "k.tyto"
+def test_an_old_copy_is_refused(kit: Kit, path: Path) -> None:
     old = path.read_bytes()
     kit.add(path, 2)
     with edit(path) as localizer:
@@ -347,9 +351,8 @@ def test_an_old_copy_is_refused(kit: Kit) -> None:
     assert "rolled back" in message
 
 
-def test_a_copy_of_one_step_ago_is_read_and_leaves_a_trace(kit: Kit) -> None:
+def test_a_copy_of_one_step_ago_is_read_and_leaves_a_trace(kit: Kit, path: Path) -> None:
     """It looks like a step that did not finish: see `ledger`."""
-    path = kit.folder / "k.tyto"
     old = path.read_bytes()
     kit.add(path, 2)
     path.write_bytes(old)
@@ -358,8 +361,7 @@ def test_a_copy_of_one_step_ago_is_read_and_leaves_a_trace(kit: Kit) -> None:
     assert ledger_says(path) == (["created", "merged", "merged", "restored", "merged"], "verified")
 
 
-def test_a_missing_ledger_is_missed(kit: Kit) -> None:
-    path = kit.folder / "k.tyto"
+def test_a_missing_ledger_is_missed(kit: Kit, path: Path) -> None:
     ledger_path(path).unlink()
     assert "k.tyto.ledger is not beside it: put it back" in refused(path, FileError)
     sealed = kit.folder / "k.tyto.age"  # as after `tyto seal --remove`
@@ -368,8 +370,7 @@ def test_a_missing_ledger_is_missed(kit: Kit) -> None:
     assert "k.tyto.age.ledger is not beside it: put it back (is it k.tyto.ledger?)" in refused(sealed)
 
 
-def test_a_state_without_an_owner_cannot_take_the_place_of_one_with_a_ledger(kit: Kit) -> None:
-    path = kit.folder / "k.tyto"
+def test_a_state_without_an_owner_cannot_take_the_place_of_one_with_a_ledger(path: Path) -> None:
     for impostor in (read(path).owned_by(""), Localizer(read(path).model)):
         path.write_bytes(impostor.to_bytes())
         assert "is not what" in refused(path, LedgerError)
@@ -401,8 +402,7 @@ def test_a_key_of_ones_own_need_not_be_in_the_list(kit: Kit) -> None:
 # ---- from elsewhere, and for others ----
 
 
-def test_what_comes_from_elsewhere_must_be_signed_and_as_it_was(kit: Kit) -> None:
-    path = kit.folder / "k.tyto"
+def test_what_comes_from_elsewhere_must_be_signed_and_as_it_was(kit: Kit, path: Path) -> None:
     assert store.incoming(path).n_frames
     whole = path.read_bytes()
     ledger_path(path).unlink()
@@ -588,8 +588,7 @@ def test_a_disk_that_fails_at_any_write_leaves_state_and_ledger(
 
 @posix
 @pytest.mark.parametrize("n_bytes", [0, 1500, 200_000])
-def test_a_file_that_cannot_grow_leaves_state_and_ledger(kit: Kit, n_bytes: int) -> None:
-    path = kit.folder / "k.tyto"
+def test_a_file_that_cannot_grow_leaves_state_and_ledger(kit: Kit, path: Path, n_bytes: int) -> None:
     old = contents(kit.folder)
 
     def limited() -> None:

@@ -47,24 +47,18 @@ def umask(mask: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-def test_new_file_is_written(tmp_path: Path, as_text: bool) -> None:
+@pytest.mark.parametrize("existed", [False, True])
+def test_a_file_is_written_at_the_end(tmp_path: Path, as_text: bool, existed: bool) -> None:
     path = tmp_path / "result.json"
+    if existed:
+        path.write_text("old")
     with written_whole(str(path) if as_text else path) as temporary:
         assert temporary.parent == tmp_path  # the same file system: taking the name is atomic
         assert temporary.suffix == ".json"  # libraries guess the format from it
         assert temporary.name.startswith(".")
         temporary.write_text("new")
-        assert not path.exists()
-    assert path.read_text() == "new"
-    assert names(tmp_path) == ["result.json"]
-
-
-def test_old_content_stays_until_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "result.json"
-    path.write_text("old")
-    with written_whole(path) as temporary:
-        temporary.write_text("new")
-        assert path.read_text() == "old"
+        assert path.exists() == existed
+        assert not existed or path.read_text() == "old"
     assert path.read_text() == "new"
     assert names(tmp_path) == ["result.json"]
 
@@ -135,28 +129,28 @@ def test_new_file_has_the_permissions_the_umask_leaves(tmp_path: Path, mask: int
 
 
 @posix
-@pytest.mark.parametrize("kept", [0o600, 0o640, 0o444])
-def test_replaced_file_keeps_its_permissions(tmp_path: Path, kept: int) -> None:
-    path = tmp_path / "private.json"
-    path.write_text("old")
-    path.chmod(kept)
-    with umask(0o022), written_whole(path) as temporary:
-        temporary.write_text("new")
-    assert path.read_text() == "new"
-    assert mode(path) == kept
-
-
-@posix
-@pytest.mark.parametrize("before", [None, 0o600, 0o644])
-def test_private_file_is_for_its_owner_only(tmp_path: Path, before: int | None) -> None:
+@pytest.mark.parametrize(
+    ("before", "private", "after"),
+    [
+        (0o600, False, 0o600),
+        (0o640, False, 0o640),
+        (0o444, False, 0o444),
+        (None, True, 0o600),
+        (0o600, True, 0o600),
+        (0o644, True, 0o600),
+    ],
+)
+def test_replaced_file_keeps_its_permissions_and_private_ones_are_closed(
+    tmp_path: Path, before: int | None, private: bool, after: int
+) -> None:
     path = tmp_path / "state"
     if before is not None:
         path.write_text("old")
         path.chmod(before)
-    with umask(0o022), written_whole(path, private=True) as temporary:
+    with umask(0o022), written_whole(path, private=private) as temporary:
         temporary.write_text("new")
     assert path.read_text() == "new"
-    assert mode(path) == 0o600
+    assert mode(path) == after
 
 
 # ---- read within limits
