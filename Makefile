@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
 PARALLEL := --numprocesses 2 --dist worksteal
 
-.PHONY: help install run quick test end-to-end test-slow lint docs results bench constraints clean
+.PHONY: help install run quick test end-to-end test-slow durations lint docs results bench constraints clean
 
 help: ## list what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -32,6 +32,9 @@ end-to-end: install ## tests that need a browser or start several processes
 
 test-slow: install ## tests that take minutes or hours
 	$(PYTEST) -m slow
+
+durations: install ## tests/long.txt anew: the tests that make quick leaves out
+	$(PYTEST) $(PARALLEL) --durations=0 --durations-min=0.02 | $(BIN)/python tools/long_tests.py
 
 lint: install ## style, types, and which package may import which
 	$(BIN)/ruff check

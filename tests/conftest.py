@@ -27,6 +27,16 @@ settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "exploring"))
 
 
+LONG = frozenset(Path(__file__).with_name("long.txt").read_text(encoding="utf-8").splitlines())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of long.txt, which `make durations` writes."""
+    for item in items:
+        if item.nodeid.partition("[")[0] in LONG:
+            item.add_marker("long")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
     """Threads that wait for each other take ten times as long on arrays this small."""
