@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.helpers.commands import Tyto
 from tytoalba.bench import speed as speed
 from tytoalba.signal.array import load_array
 from tytoalba.signal.gcc import FULL_BAND, GccPhat
@@ -76,3 +77,17 @@ def test_plain_gcc_is_what_tytoalba_computes() -> None:
     frames = np.random.default_rng(0).standard_normal((2, 4, 8192))
     ours = GccPhat.for_array(load_array("pepper"), bands=FULL_BAND)(frames)
     np.testing.assert_allclose(ours, speed.plain_gcc(frames), rtol=0, atol=1e-12)
+
+
+def test_without_its_peer_nothing_is_claimed(tyto: Tyto, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        speed.Speed("GCC-PHAT", "plain scipy", 100.0, 1.0),
+        speed.Speed("SRP-PHAT", "tytoalba", 50.0, None),
+    ]
+    monkeypatch.setattr(speed, "measure", lambda: rows)
+    ran = tyto("speed")
+    assert ran.code == 0
+    (line,) = [line for line in ran.out.splitlines() if "tytoalba" in line]
+    assert line.split()[-1] == "50"
+    assert "pip install 'tytoalba[sim]'" in ran.err
+    assert json.loads(tyto("speed", "--json").out)[1]["ratio"] is None

@@ -96,6 +96,30 @@ def test_where_people_stood_is_seen_in_both_kinds_of_file(scenes: FeatureSet) ->
     assert any("fewer than 20 for each" in reason for reason in localizer.state.against_release())
 
 
+def test_the_command_says_what_is_stored_and_what_was_found(
+    scenes: FeatureSet, tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auditing, "simulate", lambda *_, **__: scenes)
+    localizer = fresh(40)
+    localizer.state.teach(Phase(scenes.flat[:30], np.full((30, 1), 77.0), np.arange(1)))
+    localizer.save(tmp_path / "state.tyto")
+    ran = tyto("audit", tmp_path / "state.tyto", "--results", tmp_path / "audit.json")
+    assert ran.code == 0, ran.err
+    assert "Everything that" in ran.out
+    assert "where people stood" in ran.out
+    assert "state by leverage, taught" in ran.out
+    assert "state by leverage, after forgetting" in ran.out
+    assert "the state after forgetting them is the same to the byte as before" in ran.out
+    assert "one frame learned between two states is found among" in ran.out
+    assert "not to be released: " in ran.out
+    report = json.loads((tmp_path / "audit.json").read_text())
+    assert all(row["name"] in ran.out for row in report["stored"] if not row["name"].startswith("prior."))
+    Localizer(localizer.model).save(tmp_path / "model.tyto")
+    ran = tyto("audit", tmp_path / "model.tyto")
+    assert "a model has no sums to attack" in ran.err
+    assert "Was this lesson learned?" not in ran.out
+
+
 def test_the_command_refuses_too_few_scenes(tyto: Tyto, tmp_path: Path) -> None:
     assert "at least 6" in tyto("audit", tmp_path / "x", "--scenes", "5").error
 
