@@ -80,7 +80,14 @@ def test_a_model_locates_without_rivals_and_readers_of_data_sets() -> None:
     assert not found & {"torch", "matplotlib", "sklearn"}
 
 
+PUBLIC = """
+    GccPhat Localizer Located METHODS Method MicArray Music SrpPhat Task builtin_arrays check_method errors
+    gcc_phat import_odas load_array locate metrics open_store simulate srp_phat
+"""
+
+
 def test_the_public_names_are_exact() -> None:
+    assert sorted(tytoalba.__all__) == sorted(PUBLIC.split())
     assert len(set(tytoalba.__all__)) == len(tytoalba.__all__)
     assert sorted(tytoalba.__all__) == dir(tytoalba)
     for name in tytoalba.__all__:

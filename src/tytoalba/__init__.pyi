@@ -1,11 +1,5 @@
 from . import errors as errors
 from .data.simulation.recordings import simulate as simulate
-from .errors import ArrayError as ArrayError
-from .errors import AudioError as AudioError
-from .errors import DataError as DataError
-from .errors import MissingExtraError as MissingExtraError
-from .errors import TytoError as TytoError
-from .errors import TytoWarning as TytoWarning
 from .learning.method import Method as Method
 from .learning.method import Task as Task
 from .learning.methods import METHODS as METHODS
