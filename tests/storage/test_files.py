@@ -310,3 +310,13 @@ def test_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("tytoalba.storage.files._take", refuse)
     with pytest.raises(LockedError, match="No locks available; keep it on a file system with locks"):
         locked(tmp_path / "state").__enter__()
+
+
+@posix
+def test_nothing_takes_the_place_of_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(FileError, match="a device, a pipe or a socket"), written_whole(pipe):
+        pass
+    assert pipe.is_fifo()
+    assert names(tmp_path) == ["pipe"]

@@ -77,9 +77,12 @@ def written_whole(path: str | Path, private: bool = False) -> Iterator[Path]:
 
     On any error the temporary file is removed and what was at `path` stays as it was. A file that is
     replaced keeps its permissions; a new one gets those that the umask leaves. A private file is readable by
-    its owner only, even if the one that it replaces was not.
+    its owner only, even if the one that it replaces was not. Devices, pipes and sockets are refused: a file
+    would take their place.
     """
     path = Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise FileError(f"{path} is a device, a pipe or a socket, not a file to write; choose another name")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
     temporary = Path(name)
     try:
