@@ -57,3 +57,14 @@ class FixedFrames:
 def trained(frames: FeatureSet, **how: Any) -> Prior:
     """A small prior that learned from these frames; not calibrated."""
     return train_prior(FixedFrames(frames), len(frames), **(TINY | how))
+
+
+def same(a: FeatureSet, b: FeatureSet) -> bool:
+    """The same frames, of recordings of the same names."""
+    names = [[s.names[k] for k in s.recording] for s in (a, b)]
+    return (
+        names[0] == names[1]
+        and np.array_equal(a.X, b.X)
+        and np.array_equal(a.azimuth, b.azimuth, equal_nan=True)
+        and np.array_equal(a.frame, b.frame)
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +11,11 @@ from numpy.typing import NDArray
 
 from tests.helpers.priors import (
     FAMILIES,
-    N_KEPT,
     RESPEAKER,
     TINY,
     VOICES,
     ShortScenes,
-    trained,
-    training_frames,
+    same,
 )
 from tytoalba.data.features import FeatureSet
 from tytoalba.data.simulation import stems as stems_module
@@ -50,36 +47,8 @@ from tytoalba.signal.array import load_array
 from tytoalba.signal.metrics import match
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("few_kept")
 from tytoalba.data.simulation.mixer import Mixer  # noqa: E402 - needs torch
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_kept() -> Iterator[None]:
-    """Priors keep few frames."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "N_KEPT", N_KEPT)
-        yield
-
-
-@pytest.fixture(scope="module")
-def frames() -> FeatureSet:
-    return training_frames()
-
-
-@pytest.fixture(scope="module")
-def prior(frames: FeatureSet) -> Prior:
-    return trained(frames)
-
-
-def same(a: FeatureSet, b: FeatureSet) -> bool:
-    """The same frames, of recordings of the same names."""
-    names = [[s.names[k] for k in s.recording] for s in (a, b)]
-    return (
-        names[0] == names[1]
-        and np.array_equal(a.X, b.X)
-        and np.array_equal(a.azimuth, b.azimuth, equal_nan=True)
-        and np.array_equal(a.frame, b.frame)
-    )
 
 
 def test_families_are_told_apart(frames: FeatureSet) -> None:

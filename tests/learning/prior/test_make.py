@@ -15,7 +15,7 @@ from tests.helpers.priors import (
     RESPEAKER,
     VOICES,
     ShortScenes,
-    training_frames,
+    same,
 )
 from tytoalba.data.features import FeatureSet
 from tytoalba.data.simulation import stems as stems_module
@@ -36,22 +36,6 @@ def short() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(make, "Scenes", ShortScenes)
         yield
-
-
-@pytest.fixture(scope="module")
-def frames() -> FeatureSet:
-    return training_frames()
-
-
-def same(a: FeatureSet, b: FeatureSet) -> bool:
-    """The same frames, of recordings of the same names."""
-    names = [[s.names[k] for k in s.recording] for s in (a, b)]
-    return (
-        names[0] == names[1]
-        and np.array_equal(a.X, b.X)
-        and np.array_equal(a.azimuth, b.azimuth, equal_nan=True)
-        and np.array_equal(a.frame, b.frame)
-    )
 
 
 def test_simulated_scenes_are_those_of_their_seed(frames: FeatureSet) -> None:

@@ -14,7 +14,6 @@ from tests.helpers.priors import (
     RESPEAKER,
     FixedFrames,
     trained,
-    training_frames,
 )
 from tytoalba.data.features import FeatureSet
 from tytoalba.learning import training as training
@@ -30,25 +29,8 @@ from tytoalba.signal.metrics import match
 from tytoalba.signal.symmetry import symmetries
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("few_kept")
 from tytoalba.learning.prior.network import PriorNetwork  # noqa: E402 - needs torch
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_kept() -> Iterator[None]:
-    """Priors keep few frames."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "N_KEPT", N_KEPT)
-        yield
-
-
-@pytest.fixture(scope="module")
-def frames() -> FeatureSet:
-    return training_frames()
-
-
-@pytest.fixture(scope="module")
-def prior(frames: FeatureSet) -> Prior:
-    return trained(frames)
 
 
 def test_a_seed_gives_one_prior(frames: FeatureSet, prior: Prior) -> None:
