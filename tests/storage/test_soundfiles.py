@@ -282,7 +282,7 @@ def test_channels_are_named_as_in_the_file() -> None:
         (np.zeros((2, 10), np.int16), "divide int16 by 32768"),
         (
             np.array([[0.0, 1.0, np.inf], [0.0, np.nan, np.nan]]),
-            "NaN or infinite samples: 3, the first at 1;",
+            "3 samples are NaN or infinite, the first at 1;",
         ),
         (np.array([[0.0, 1e30]]), "wrong sample format"),
     ],
@@ -315,7 +315,7 @@ BAD_FILES = {
     "half.flac": (FLAC[: len(FLAC) // 2], "cut short"),
     "piped.flac": (FLAC[:21] + bytes([FLAC[21] & 0xF0, 0, 0, 0, 0]) + FLAC[26:], "does not say how long"),
     "nothing.wav": (encoded(np.zeros((2, 0), np.float32)), "holds no samples"),
-    "nan.wav": (NAN, "NaN or infinite samples: 2, the first at 150"),
+    "nan.wav": (NAN, "2 samples are NaN or infinite, the first at 150"),
     "slow.wav": (WAV[:24] + struct.pack("<I", 3) + WAV[28:], "damaged header"),
 }
 

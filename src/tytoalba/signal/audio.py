@@ -191,7 +191,7 @@ def check(samples: NDArray[Any], what: str = "recording", channels: Sequence[int
 
     >>> check(np.array([[0.0, np.nan]]))
     Traceback (most recent call last):
-    tytoalba.errors.AudioError: recording: NaN or infinite samples: 1, the first at 1; ...
+    tytoalba.errors.AudioError: recording: 1 samples are NaN or infinite, the first at 1; ...
     """
     refuse_damaged(samples, what)  # first, to count all that is not finite
     health = Health(what, channels or range(len(samples)))
@@ -336,7 +336,7 @@ def refuse_damaged(samples: NDArray[Any], what: str, start: int = 0) -> None:
     if not finite.all():
         first = start + int(np.argmin(finite.all(axis=0)))
         raise AudioError(
-            f"{what}: NaN or infinite samples: {samples.size - np.count_nonzero(finite)}, the first at "
+            f"{what}: {samples.size - np.count_nonzero(finite)} samples are NaN or infinite, the first at "
             f"{first}; a damaged file, or a division by zero when it was made: export it again"
         )
     if (peak := float(np.abs(samples).max())) > LARGEST:
