@@ -142,6 +142,16 @@ def test_new_states_are_never_written_over_old_ones(kit: Kit) -> None:
     assert contents(kit.folder) == before
 
 
+def test_a_new_state_has_a_budget_for_releases(kit: Kit) -> None:
+    assert Ledger.open(ledger_path(kit.folder / "k.tyto")).entries[0].about == {"budget": 10.0}
+    store.create(kit.folder / "n.tyto", kit.start(), budget=3)
+    assert Ledger.open(ledger_path(kit.folder / "n.tyto")).entries[0].about == {"budget": 3.0}
+    for wrong in (-1, float("nan"), float("inf"), "10"):
+        with pytest.raises(TytoError, match="a budget is an epsilon from 0 to 1000"):
+            store.create(kit.folder / "o.tyto", kit.start(), budget=wrong)  # type: ignore[arg-type]
+    assert not (kit.folder / "o.tyto").exists()
+
+
 def test_what_a_killed_new_left_does_not_stand_in_the_way(kit: Kit) -> None:
     path = kit.folder / "n.tyto"
     Ledger.open(ledger_path(path), find_signing_key()).append("created", "0" * 64)

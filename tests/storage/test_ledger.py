@@ -105,8 +105,47 @@ def test_steps_come_back(path: Path) -> None:
     assert ledger.entries[1].previous == hashlib.sha256(lines[0]).hexdigest()
     assert ledger.head == written.head == hashlib.sha256(lines[-1]).hexdigest()
     assert all(abs(entry.time - time.time()) < 60 for entry in ledger.entries)
-    assert all(json.loads(line)["format"] == FORMAT for line in lines)
+    assert all(json.loads(line)["format"] == f"{FORMAT} 2" for line in lines)
     assert [file.name for file in path.parent.iterdir()] == ["den.state.ledger"]
+
+
+def of_version_1(entries: tuple[Entry, ...], key: SigningKey = OURS) -> bytes:
+    """The same steps as a ledger of the first format."""
+    content, previous = b"", START
+    for entry in entries:
+        old = signed(entry, key, version=1, about={}, previous=previous)
+        content, previous = content + old.line() + b"\n", old.digest()
+    return content
+
+
+def test_a_step_says_more_in_about(path: Path) -> None:
+    facts: dict[str, str | int | float] = {"unit": "lesson", "epsilon": 1.5, "features": 500}
+    write(path, 2).append("exported", digest(2), about=facts)
+    ledger = Ledger.open(path, OURS)
+    assert ledger.verify() == []
+    assert [entry.about for entry in ledger.entries] == [{}, {}, facts]
+    ledger.check_state(digest(2))
+    with pytest.raises(LedgerError, match="say less in `about`"):
+        ledger.append("exported", digest(2), about={str(n): "x" * 1000 for n in range(9)})
+    with pytest.raises(LedgerError, match="the signature does not hold"):
+        opened(path.read_bytes().replace(b"1.5", b"0.5")).verify()
+
+
+def test_a_ledger_of_the_first_format_goes_on_in_the_second(path: Path) -> None:
+    path.write_bytes(of_version_1(write(path.with_name("other")).entries))
+    old = path.read_bytes()
+    ledger = Ledger.open(path, OURS)
+    assert ledger.verify() == []
+    assert b"about" not in old
+    assert {entry.version for entry in ledger.entries} == {1}
+    ledger.check_state(digest(5))
+    ledger.append("exported", digest(5), about={"epsilon": 1.0})
+    assert path.read_bytes().startswith(old)
+    again = Ledger.open(path, OURS)
+    assert again.verify(head=opened(old).head) == []
+    assert [entry.version for entry in again.entries] == [1] * 5 + [2]
+    with pytest.raises(LedgerError, match="cannot be a step"):  # the first format knew no exports
+        replace(again.entries[-1], version=1, about={})
 
 
 @posix
@@ -147,6 +186,9 @@ def test_ids_need_the_key() -> None:
         ("learned", digest(6), 1, "not hex"),
         ("learned", digest(6), 1, "a" * 129),
         ("learned", digest(6), 1, None),
+        ("learned", digest(6), 1, "", {"a": None}),
+        ("learned", digest(6), 1, "", {"a": float("nan")}),
+        ("learned", digest(6), 1, "", {str(n): n for n in range(33)}),
     ],
 )
 def test_wrong_steps_are_refused_and_nothing_is_written(path: Path, arguments: Any) -> None:
@@ -290,9 +332,10 @@ def wrong_lines() -> list[bytes]:
         "sequence": [True, 1.0, -1, 2**60],
         "id": [1, [], "XY", "a" * 130],
         "what": [[], "x"],
-        "format": ["tytoalba ledger 2", {}, "\x1b[2J"],
+        "format": ["tytoalba ledger 3", "tytoalba ledger 1", {}, "\x1b[2J"],
         "\x1b[2J": [1],
-        "signature": ["x" * 3000],
+        "signature": ["x" * 9000],
+        "about": [[], {"a": None}, {"a": [1]}, {"a\n": 1}, {"a": 2**60}, {str(n): n for n in range(33)}],
     }
     fields: list[dict[str, Any]] = [{name: None} for name in json.loads(line)]
     fields += [{name: bad} for name, bads in wrong.items() for bad in bads]

@@ -54,6 +54,8 @@ from tytoalba.storage.signatures import (
 from tytoalba.storage.tensors import kind_of
 
 SEALED_SUFFIX = ".age"
+BUDGET = 10.0  # epsilon of all private releases of a state together, unless its maker says otherwise
+LARGEST_BUDGET = 1000.0
 
 
 @dataclass
@@ -144,12 +146,21 @@ def has_extra() -> bool:
     return all(find_spec(name) is not None for name in ("pyrage", "cryptography"))
 
 
-def create(path: str | Path, localizer: Localizer, sealed: bool = False, keys: Keys = None) -> Localizer:
+def create(
+    path: str | Path,
+    localizer: Localizer,
+    sealed: bool = False,
+    keys: Keys = None,
+    budget: float = BUDGET,
+) -> Localizer:
     """Write a new state, never over an old one; with a ledger if that is possible. Returns it as written.
 
-    sealed: for the keys, and everyone in recipients.txt.
+    sealed: for the keys, and everyone in recipients.txt. budget: epsilon that all private releases of this
+    state may spend together, over its whole life; it stands in the first line of the ledger.
     """
     path = Path(path)
+    if not (isinstance(budget, int | float) and 0 <= budget <= LARGEST_BUDGET):
+        raise TytoError(f"a budget is an epsilon from 0 to {LARGEST_BUDGET:g}, got {budget}")
     recipients = own_recipients(keys) if sealed else None
     key = find_signing_key() if has_extra() else None
     localizer = localizer.owned_by(key.fingerprint if key else "")
@@ -163,7 +174,7 @@ def create(path: str | Path, localizer: Localizer, sealed: bool = False, keys: K
         if key:
             if ledger.entries:
                 ledger.repair("")
-            ledger.append("created", _digest(data), localizer.n_frames)
+            ledger.append("created", _digest(data), localizer.n_frames, about={"budget": float(budget)})
         try:
             _write(path, data, recipients)
         except BaseException:

@@ -24,8 +24,8 @@ import hashlib
 import hmac
 import os
 import time
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from tytoalba.storage.signatures import (
     SigningKey,
     canonical,
     holds,
+    is_about,
     is_fingerprint,
     is_hex,
     is_whole,
@@ -42,12 +43,17 @@ from tytoalba.storage.signatures import (
     require_trusted,
 )
 
-FORMAT = "tytoalba ledger 1"
-STEPS = ("created", "learned", "forgot", "merged", "restored")
+FORMAT, VERSION = "tytoalba ledger", 2
+STEPS = {
+    1: ("created", "learned", "forgot", "merged", "restored"),
+    2: ("created", "learned", "forgot", "merged", "exported", "recovered", "restored", "summary"),
+}
+"""What a line can say was done, by the version of its format. Lines of both may stand in one ledger."""
+FORMATS = {f"{FORMAT} {version}": version for version in STEPS}
 START = "0" * 64  # what the first line has for the line before it
 CLOCK_TOLERANCE = 300  # seconds by which a clock may be set back without a word
 LARGEST = 64 * 2**20  # bytes; about 140 000 steps
-LONGEST_LINE = 2048
+LONGEST_LINE = 8192
 PURPOSE = "ledger entry"
 PUT_BACK = "put back a copy of the ledger and the state that belong together"
 
@@ -58,13 +64,15 @@ class Entry:
 
     sequence: int  # 1, 2, 3, ...
     time: int  # seconds since 1970, UTC
-    what: str  # one of STEPS
+    what: str  # one of STEPS of its version
     n_frames: int
     id: str  # of what was learned or forgotten, hex; see keyed_id
     state: str  # SHA-256 of the state file after the step, hex
     previous: str  # SHA-256 of the line before, hex
     signer: str  # fingerprint of the owner's key
     signature: str = ""
+    about: Mapping[str, str | int | float] = field(default_factory=dict)  # more facts; none in version 1
+    version: int = VERSION  # of the line's format
 
     def __post_init__(self) -> None:
         numbers: list[object] = [self.sequence, self.time, self.n_frames]
@@ -72,11 +80,16 @@ class Entry:
         texts: list[object] = [self.id, self.signer, self.signature]
         wrong = [
             (not all(map(is_whole, numbers)), "sequence, time and n_frames are whole numbers from 0 to 2^53"),
-            (self.what not in STEPS, f"what is one of {', '.join(STEPS)}"),
+            (self.version not in STEPS, f"its format is {FORMAT} and one of {', '.join(map(str, STEPS))}"),
+            (self.what not in STEPS.get(self.version, ()), f"what is one of {', '.join(STEPS[VERSION])}"),
             (not all(is_hex(digest, 64) for digest in hexes), "a SHA-256 is 64 hex digits in small letters"),
             (not all(isinstance(text, str) for text in texts), "id, signer and signature are texts"),
             (not is_fingerprint(str(self.signer)), "signer is a public key"),
             (not is_hex(self.id, len(str(self.id))) or len(self.id) > 128, "id is up to 128 hex digits"),
+            (
+                not is_about(self.about) or (self.version == 1 and bool(self.about)),
+                "about is up to 32 short names with texts or finite numbers",
+            ),
         ]
         for is_wrong, expected in wrong:
             if is_wrong:
@@ -84,7 +97,11 @@ class Entry:
 
     def line(self) -> bytes:
         """The line in the file, without its end."""
-        return canonical({"format": FORMAT, **vars(self)})
+        fields = {"format": f"{FORMAT} {self.version}", **vars(self), "about": dict(self.about)}
+        del fields["version"]
+        if self.version == 1:
+            del fields["about"]
+        return canonical(fields)
 
     def digest(self) -> str:
         """SHA-256 of the line, in hex."""
@@ -210,14 +227,22 @@ class Ledger:
             why = f"this state is not what {self.path} says: it was altered, or the ledger was rolled back"
         raise LedgerError(f"{why}; {PUT_BACK}")
 
-    def append(self, what: str, state_digest: str, n_frames: int = 0, id: str = "") -> Entry:  # noqa: A002
+    def append(
+        self,
+        what: str,
+        state_digest: str,
+        n_frames: int = 0,
+        id: str = "",  # noqa: A002
+        about: Mapping[str, str | int | float] | None = None,
+    ) -> Entry:
         """Write one step, signed, and wait until the disk has it; write the state after that.
 
-        state_digest: SHA-256 of the state's file as it will be, in hex. The ledger is verified before, and
-        must be as it was read: another process that wrote meanwhile makes this an error.
+        state_digest: SHA-256 of the state's file as it will be, in hex. about: more facts, short. The ledger
+        is verified before, and must be as it was read: another process that wrote meanwhile makes this an
+        error.
         """
         self._require_verified()
-        entry = self._signed(self._entries, what, state_digest, n_frames, id)
+        entry = self._signed(self._entries, what, state_digest, n_frames, id, about or {})
         line = entry.line() + b"\n"
         if len(self._content) + len(line) > LARGEST:
             raise LedgerError(f"{self.path} is full ({LARGEST} bytes); start a new state and ledger")
@@ -242,7 +267,7 @@ class Ledger:
         else:
             raise LedgerError(f"{self.path}: the last step is in the state; there is nothing to repair")
         *kept, dropped = self._entries
-        trace = self._signed(kept, "restored", state_digest or START, 0, dropped.id)
+        trace = self._signed(kept, "restored", state_digest or START, 0, dropped.id, {})
         kept += [trace] if kept else []  # before the first state there is nothing that was restored
         content = b"".join(entry.line() + b"\n" for entry in kept)
         with locked(self.path):
@@ -252,12 +277,23 @@ class Ledger:
         self._content, self._entries, self.torn = content, kept, False
         return dropped
 
-    def _signed(self, after: list[Entry], what: str, state: str, n_frames: int, id: str) -> Entry:  # noqa: A002
+    def _signed(
+        self,
+        after: list[Entry],
+        what: str,
+        state: str,
+        n_frames: int,
+        id: str,  # noqa: A002
+        about: Mapping[str, str | int | float],
+    ) -> Entry:
         """A step that follows others."""
         if self.key is None:
             raise LedgerError(f"{self.path} was opened for reading; open it with a signing key to write")
         previous, signer = after[-1].digest() if after else START, self.key.fingerprint
-        entry = Entry(len(after) + 1, int(time.time()), what, n_frames, id, state, previous, signer)
+        number, now = len(after) + 1, int(time.time())
+        entry = Entry(number, now, what, n_frames, id, state, previous, signer, about=dict(about))
+        if len(entry.line()) > LONGEST_LINE - 200:  # the signature is still to come
+            raise LedgerError("a line of a ledger is short: say less in `about`")
         return replace(entry, signature=self.key.sign(entry.line(), PURPOSE))
 
     def _require_unchanged(self) -> None:
@@ -300,11 +336,13 @@ def _step(line: bytes) -> Entry:
         raise ValueError("too long")
     fields = read_canonical(line)
     form = fields.pop("format", None)
-    if form != FORMAT:
-        raise ValueError(f"its format is {str(form)[:40]!r}, expected {FORMAT!r}")
-    if set(fields) != {field.name for field in dataclass_fields(Entry)}:
+    version = FORMATS.get(form) if isinstance(form, str) else None
+    if version is None:
+        raise ValueError(f"its format is {str(form)[:40]!r}, expected {' or '.join(FORMATS)}")
+    lacks = {"version"} if version > 1 else {"version", "about"}
+    if set(fields) != {field.name for field in dataclass_fields(Entry)} - lacks:
         raise ValueError("fields are missing, or unknown")
-    return Entry(**fields)
+    return Entry(**fields, version=version)
 
 
 def _write_at(path: Path, end: int, line: bytes) -> None:

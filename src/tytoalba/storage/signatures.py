@@ -262,7 +262,7 @@ class Manifest:
                 not isinstance(self.signer, str) or not is_fingerprint(self.signer),
                 "signer is not a public key",
             ),
-            (not _is_about(self.about), "about is not up to 32 short names with texts or finite numbers"),
+            (not is_about(self.about), "about is not up to 32 short names with texts or finite numbers"),
         ]
         for is_wrong, why in wrong:
             if is_wrong:
@@ -424,7 +424,9 @@ def _is_name(name: object) -> bool:
     )
 
 
-def _is_about(about: object) -> bool:
+def is_about(about: object) -> bool:
+    """Whether a value is what a manifest or a step may say beside the rest: up to 32 short facts."""
+
     def is_fact(value: object) -> bool:
         if type(value) is float:
             return math.isfinite(value)
