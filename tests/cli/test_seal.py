@@ -17,11 +17,13 @@ import soundfile
 pytest.importorskip("pyrage")
 
 from tests.helpers.commands import Tyto
-from tests.helpers.seals import mode, names, new_key, public, sealed_with_passphrase
+from tests.helpers.kills import kill_points
+from tests.helpers.seals import mode, names, new_key, posix, public, sealed_with_passphrase
 from tytoalba.cli import seal as commands
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.storage import keys as identities
 from tytoalba.storage.age import is_sealed, seal_bytes
+from tytoalba.storage.keys import read_identities
 from tytoalba.storage.sealed import read_secret
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -108,7 +110,98 @@ def test_keygen_with_a_passphrase(tyto: Tyto, home: Path, tmp_path: Path) -> Non
     assert (tmp_path / "x").read_bytes() == MARK
 
 
+@posix
+def test_keygen_killed_anywhere_and_run_again(tyto: Tyto, home: Path, tmp_path: Path) -> None:
+    """It used to leave an empty identity.txt that was in the way for good, and keys in stray files."""
+    recovery, seen, keys = tmp_path / "recovery.txt", set(), home / "keys"
+    for _ in kill_points(lambda: tyto("keygen", "--recovery", recovery)):
+        left = [*names(home), *names(tmp_path)] if home.exists() else []
+        assert {name for name in left if "lock" not in name} <= {
+            *("keys/identity.txt", "keys/recipients.txt", "keys/.recipients.txt.new", "recovery.txt")
+        }
+        if tuple(left) not in seen:
+            seen.add(tuple(left))
+            before = {file: file.read_bytes() for file in (keys / "identity.txt", recovery) if file.exists()}
+            if (keys / "recipients.txt").exists():
+                assert "is there already and stays" in tyto("keygen", "--recovery", recovery).error
+            else:
+                assert tyto("keygen", "--recovery", recovery).code == 0
+            assert all(file.read_bytes() == content for file, content in before.items())
+            found = [read_identities(file)[0].public for file in (keys / "identity.txt", recovery)]
+            assert identities.default_recipients() == found
+            now = [name for name in (*names(home), *names(tmp_path)) if not name.endswith(".lock")]
+            assert now == ["keys/identity.txt", "keys/recipients.txt", "recovery.txt"]
+        shutil.rmtree(home, ignore_errors=True)
+        recovery.unlink(missing_ok=True)
+    assert len(seen) >= 4
+
+
+def test_keygen_again_adds_a_key_that_is_not_listed(tyto: Tyto, home: Path) -> None:
+    own = tyto("keygen").out
+    (home / "keys" / "recipients.txt").unlink()  # killed before it was written
+    before = (home / "keys" / "identity.txt").read_bytes()
+    ran = tyto("keygen")
+    assert (ran.code, ran.out) == (0, own)
+    assert "identity.txt stays" in ran.err
+    assert identities.default_recipients() == [own.split()[-1]]
+    assert (home / "keys" / "identity.txt").read_bytes() == before
+    assert "is there already and stays" in tyto("keygen").error
+
+
+def test_keygen_replaces_a_file_without_a_key(tyto: Tyto, home: Path) -> None:
+    (home / "keys").mkdir(parents=True)
+    (home / "keys" / "identity.txt").touch()
+    ran = tyto("keygen")
+    assert ran.code == 0
+    assert "identity.txt held no key" in ran.err
+    assert identities.default_recipients() == [ran.out.split()[-1]]
+    assert names(home) == ["keys/identity.txt", "keys/recipients.txt"]
+
+
 # seal and open
+
+
+@posix
+@pytest.mark.parametrize("existed", [False, True])
+def test_open_killed_anywhere_leaves_no_plain_sound(tyto: Tyto, tmp_path: Path, existed: bool) -> None:
+    tyto("keygen")
+    target = tmp_path / "x"
+    target.write_bytes(MARK * 100)
+    tyto("seal", target, "--remove")
+    if existed:
+        target.write_bytes(b"old")
+    for _ in kill_points(lambda: tyto("open", f"{target}.age", "-o", target, "--force")):
+        assert {"x.age"} <= set(names(tmp_path)) <= {"x.age", "x", ".x.new"}
+        assert target.read_bytes() in (MARK * 100, b"old") if target.exists() else not existed
+        # under the unfinished name only the whole new file, between two calls in which it replaces an old one
+        assert not (tmp_path / ".x.new").exists() or existed
+        target.unlink(missing_ok=True)
+        if existed:
+            target.write_bytes(b"old")
+    assert target.read_bytes() == MARK * 100
+    assert names(tmp_path) == ["x", "x.age"]
+
+
+@posix
+def test_nothing_is_written_to_what_is_no_file(tyto: Tyto, plain: Path, tmp_path: Path) -> None:
+    """`tyto open -o DEVICE --force` used to put a file in place of the device."""
+    tyto("seal", plain)
+    sealed, pipe, link = f"{plain}.age", tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("elsewhere")
+    for target, why in {
+        pipe: "a device, a pipe",
+        link: "is a link to elsewhere",
+        Path("/dev/stdout"): "- for standard",
+        Path("/dev/null"): "a device, a pipe",
+    }.items():
+        assert why in tyto("open", sealed, "-o", target, "--force").error
+    Path(sealed).unlink()
+    Path(sealed).symlink_to("elsewhere")
+    assert "is a link to elsewhere" in tyto("seal", plain, "--force").error
+    assert "is there already" in tyto("keygen", "-o", link).error
+    assert pipe.is_fifo()
+    assert names(tmp_path) == ["link", "pipe", "x", "x.age"]
 
 
 def test_seal_and_open(tyto: Tyto, tmp_path: Path) -> None:

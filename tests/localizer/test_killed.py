@@ -59,7 +59,7 @@ class Scene:
         """What a killed process left: the old state, the new one, or the old one with a step to take back."""
         data = read_secret(self.path, keys_at_hand())
         assert data in (self.old, self.new)
-        ours = rf"\.{re.escape(self.path.name)}\.(new|lock|ledger\.lock|[a-z0-9_]{{8}}\.ledger)"
+        ours = rf"\.{re.escape(self.path.name)}\.(new|lock|ledger\.lock|ledger\.new)"
         assert all(re.fullmatch(ours, stray) for stray in self.strays()), self.strays()
         ledger = Ledger.open(ledger_path(self.path))
         try:
@@ -99,7 +99,7 @@ def killed_at_random(kit: Kit, n_kills: int, seed: int) -> Counter[str]:
         if outcome == "unfinished" and rng.random() < 0.5:
             continue  # the next one is killed while it takes the step back
         scene.mended()
-        assert not {stray for stray in scene.strays() if not stray.endswith(".ledger")}
+        assert not {stray for stray in scene.strays() if not stray.endswith(".ledger.new")}
         scene.reset()
     found["left"] = sum(len(scene.strays()) for scene in scenes)
     return found
@@ -141,7 +141,7 @@ def test_killed_at_every_write(kit: Kit, name: str, ahead: bool) -> None:
         if found not in mended:
             mended.add(found)
             scene.mended()
-            assert not {stray for stray in scene.strays() if not stray.endswith(".ledger")}
+            assert not {stray for stray in scene.strays() if not stray.endswith(".ledger.new")}
         scene.reset()
     assert scene.outcome() == "new"
     order = ["old", "unfinished", "new"] if not ahead else ["unfinished", "old", "unfinished", "new"]

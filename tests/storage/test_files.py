@@ -1,4 +1,4 @@
-"""Files are read within limits, appear whole or not at all, and have one writer at a time."""
+"""Files are read within limits and have one writer at a time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.seals import mode, names, posix
+from tests.helpers.seals import mode, posix
 from tytoalba.errors import FileError, KeyFileError, LockedError, TytoError
-from tytoalba.storage.files import locked, read_bytes, user_folder, written_whole
+from tytoalba.storage.files import locked, read_bytes, user_folder
 
 HOLD = """
 import sys, time
@@ -35,122 +33,6 @@ for _ in range(50):
     with locked(path, wait=60):
         path.write_text(str(int(path.read_text()) + 1))
 """
-
-
-@contextmanager
-def umask(mask: int) -> Iterator[None]:
-    before = os.umask(mask)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
-@pytest.mark.parametrize("as_text", [False, True])
-@pytest.mark.parametrize("existed", [False, True])
-def test_a_file_is_written_at_the_end(tmp_path: Path, as_text: bool, existed: bool) -> None:
-    path = tmp_path / "result.json"
-    if existed:
-        path.write_text("old")
-    with written_whole(str(path) if as_text else path) as temporary:
-        assert temporary.parent == tmp_path  # the same file system: taking the name is atomic
-        assert temporary.suffix == ".json"  # libraries guess the format from it
-        assert temporary.name.startswith(".")
-        temporary.write_text("new")
-        assert path.exists() == existed
-        assert not existed or path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert names(tmp_path) == ["result.json"]
-
-
-def fail_half_way(path: Path, error: type[BaseException]) -> None:
-    with written_whole(path) as temporary:
-        temporary.write_text("half of the n")
-        raise error
-
-
-@pytest.mark.parametrize("error", [ValueError, OSError, KeyboardInterrupt, SystemExit, GeneratorExit])
-@pytest.mark.parametrize("existed", [True, False])
-def test_failure_leaves_what_was_there(tmp_path: Path, error: type[BaseException], existed: bool) -> None:
-    path = tmp_path / "result.json"
-    if existed:
-        path.write_text("old")
-        path.chmod(0o640)
-    with pytest.raises(error):
-        fail_half_way(path, error)
-    assert names(tmp_path) == (["result.json"] if existed else [])
-    if existed:
-        assert path.read_text() == "old"
-        assert mode(path) == 0o640
-
-
-def test_writer_that_never_wrote_is_a_failure_too(tmp_path: Path) -> None:
-    path = tmp_path / "result.json"
-    path.write_text("old")
-    with pytest.raises(FileNotFoundError), written_whole(path) as temporary:
-        temporary.unlink()
-    assert path.read_text() == "old"
-    assert names(tmp_path) == ["result.json"]
-
-
-def test_missing_folder_and_folder_in_the_way(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), written_whole(tmp_path / "none" / "result.json"):
-        raise AssertionError("nothing to write to")
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "precious").touch()
-    with pytest.raises(OSError, match="taken"), written_whole(tmp_path / "taken") as temporary:
-        temporary.write_text("new")
-    assert names(tmp_path) == ["taken/precious"]
-
-
-def test_two_writers_do_not_share_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "result.json"
-    with written_whole(path) as first, written_whole(path) as second:
-        assert first != second
-        first.write_text("first")
-        second.write_text("second")
-    assert path.read_text() == "first"  # the last to finish
-    assert names(tmp_path) == ["result.json"]
-
-
-@posix
-@pytest.mark.parametrize(("mask", "expected"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
-def test_new_file_has_the_permissions_the_umask_leaves(tmp_path: Path, mask: int, expected: int) -> None:
-    path = tmp_path / "result.json"
-    with umask(mask):
-        with written_whole(path) as temporary:
-            temporary.write_text("new")
-            assert mode(temporary) == 0o600  # nobody else reads it half written
-        assert mode(path) == expected
-        plain = tmp_path / "plain"
-        plain.touch()
-        assert mode(path) == mode(plain)
-        assert os.umask(mask) == mask  # as it was
-
-
-@posix
-@pytest.mark.parametrize(
-    ("before", "private", "after"),
-    [
-        (0o600, False, 0o600),
-        (0o640, False, 0o640),
-        (0o444, False, 0o444),
-        (None, True, 0o600),
-        (0o600, True, 0o600),
-        (0o644, True, 0o600),
-    ],
-)
-def test_replaced_file_keeps_its_permissions_and_private_ones_are_closed(
-    tmp_path: Path, before: int | None, private: bool, after: int
-) -> None:
-    path = tmp_path / "state"
-    if before is not None:
-        path.write_text("old")
-        path.chmod(before)
-    with umask(0o022), written_whole(path, private=private) as temporary:
-        temporary.write_text("new")
-    assert path.read_text() == "new"
-    assert mode(path) == after
 
 
 # ---- read within limits
@@ -310,13 +192,3 @@ def test_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("tytoalba.storage.files._take", refuse)
     with pytest.raises(LockedError, match="No locks available; keep it on a file system with locks"):
         locked(tmp_path / "state").__enter__()
-
-
-@posix
-def test_nothing_takes_the_place_of_a_pipe(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with pytest.raises(FileError, match="a device, a pipe or a socket"), written_whole(pipe):
-        pass
-    assert pipe.is_fifo()
-    assert names(tmp_path) == ["pipe"]

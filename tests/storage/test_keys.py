@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ pytest.importorskip("pyrage")
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from tests.helpers.kills import in_child, kill_points
 from tests.helpers.seals import mode, names, new_key, posix, public, sealed_with_passphrase
 from tytoalba.errors import SealError, WrongKeyError
 from tytoalba.storage.age import Identity, Passphrase, open_bytes, seal_bytes
@@ -21,6 +24,7 @@ from tytoalba.storage.keys import (
     add_default_recipients,
     default_recipients,
     identity_path,
+    listed_recipients,
     make_identity,
     parse_recipients,
     read_identities,
@@ -55,16 +59,52 @@ def test_a_new_identity_is_private_and_never_replaces_one(tmp_path: Path) -> Non
     assert names(tmp_path) == ["key.txt", "link"]
 
 
-def test_an_identity_that_cannot_be_written_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(_: Path, __: bytes) -> None:
-        raise OSError(28, "No space left on device")
+@posix
+@pytest.mark.parametrize("limit", [0, 1, 100])
+def test_an_identity_that_cannot_be_written_leaves_nothing(tmp_path: Path, limit: int) -> None:
+    """Out of disk at any byte; it used to leave an empty file that was in the way for good."""
 
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match="No space"):
-        make_identity(tmp_path / "key.txt")
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        with pytest.raises(OSError, match="too large"):
+            make_identity(tmp_path / "key.txt")
+
+    assert not in_child(limited)
     assert names(tmp_path) == []
+
+
+@posix
+def test_killed_anywhere_a_key_is_whole_or_not_there(tmp_path: Path) -> None:
+    path, n_kills = tmp_path / "key.txt", 0
+    for n_kills in kill_points(partial(make_identity, path)):  # noqa: B007
+        assert set(names(tmp_path)) <= {"key.txt", ".key.txt.lock"}  # and no secret in any other file
+        if path.exists():
+            assert read_identities(path)
+            path.unlink()
+    assert n_kills > 5
+    assert read_identities(path)
+    assert names(tmp_path) == ["key.txt"]
+
+
+def test_what_an_older_version_left_is_cleared_away(tmp_path: Path) -> None:
+    path, key = tmp_path / "key.txt", new_key(tmp_path, "other")
+    whole = (tmp_path / "other").read_text()
+    mine = {".key.notes.txt": "mine", ".key.abcdefgh.txt": "my own words", "key.txt.abcdefgh": whole}
+    for name, content in mine.items():
+        (tmp_path / name).write_text(content)
+    for cut in (0, 5, 12, 40, 60, 120, len(whole) - 2):
+        path.write_text(whole[:cut])
+        (tmp_path / ".key.x7_abcde.txt").write_text(whole)
+        (tmp_path / ".key.12345678.txt").write_text("")
+        made = make_identity(path)
+        assert publics([*read_identities(path)]) == [made] != [key.public]
+        assert names(tmp_path) == sorted([*mine, "key.txt", "other"])
+        path.unlink()
+    for kept in (whole, whole[:-1], "# created: by me\n\n", "# my notes", f"{key.secret}", "text"):
+        path.write_text(kept)
+        with pytest.raises(SealError, match="is there already and stays"):
+            make_identity(path)
+        assert path.read_text() == kept
 
 
 @posix
@@ -209,3 +249,12 @@ def test_default_recipients(tmp_path: Path) -> None:
     recipients_path().write_text("")
     with pytest.raises(SealError, match="names no recipient"):  # rather than seal for nobody, or not at all
         default_recipients()
+
+
+def test_a_list_that_was_left_empty_takes_new_recipients(tmp_path: Path) -> None:
+    a = public(new_key(tmp_path, "a"))
+    recipients_path().parent.mkdir(parents=True)
+    recipients_path().write_text("")
+    assert listed_recipients() == []
+    add_default_recipients([a])
+    assert default_recipients() == listed_recipients() == [a]

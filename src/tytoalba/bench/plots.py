@@ -16,7 +16,7 @@ from tytoalba.localizer.stream import Located
 from tytoalba.signal.angles import signed_difference
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.metrics import match
-from tytoalba.storage.files import written_whole
+from tytoalba.storage.writing import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -155,8 +155,9 @@ def check_picture(path: str | Path) -> None:
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a picture (png, svg, pdf by its name), whole or not at all."""
     check_picture(path)
-    with written_whole(path) as temporary:
-        figure.savefig(temporary, dpi=130, metadata={"Date": None} if Path(path).suffix == ".svg" else None)
+    kind = Path(path).suffix.lower()[1:]
+    with whole_file(path) as file:
+        figure.savefig(file, format=kind, dpi=130, metadata={"Date": None} if kind == "svg" else None)
 
 
 def _polar(figure: Figure, place: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tytoalba.cli.console import print_json, progress_bar, say
+from tytoalba.cli.console import note, print_json, progress_bar, say
 from tytoalba.cli.keys import ask_new, keys_at_hand
 from tytoalba.cli.options import AsJson, IdentityFile
 from tytoalba.errors import SealError, WrongKeyError
@@ -62,33 +62,71 @@ def keygen(
 
       tyto keygen -o analyst.txt --passphrase
     """
-    from tytoalba.storage.age import Identity
-    from tytoalba.storage.keys import add_default_recipients, identity_path, make_identity, make_key_folder
+    from tytoalba.storage.keys import add_default_recipients, identity_path, make_key_folder
 
-    if recovery is not None and os.path.lexists(recovery):
-        raise SealError(f"{recovery} is there already and stays; a lost key cannot be replaced")
     path = output or identity_path()
-    made: dict[str, str] = {}
     if output is None:
         make_key_folder()
-    if output is None and recovery is not None and os.path.lexists(path):
-        held = [key.public for key in keys_at_hand(path) if isinstance(key, Identity)]
-        usual = [public for public in held if public is not None]
-        say(f"{path} stays; only the recovery key is made")
-    else:
-        made[str(path)] = make_identity(path, ask_new() if passphrase else None)
-        usual = [made[str(path)]] if output is None else []
-    if recovery is not None:
-        made[str(recovery)] = make_identity(recovery)
-        usual.append(made[str(recovery)])
-        say(f"keep {recovery} away from this machine")
+    there = {file: _is_key(file) for file in (path, recovery) if file is not None}
+    if recovery is not None and there[recovery] and not there[path]:
+        raise SealError(f"{recovery} is there already and stays; a lost key cannot be replaced")
+    usual = [file for file in (path, recovery) if file is not None and file != output]
+    if all(there.values()) and not _lacks(usual, ask=recovery is not None):
+        raise SealError(f"{recovery or path} is there already and stays; a lost key cannot be replaced")
+    publics = {}
+    for file, is_there in there.items():
+        if is_there:
+            say(f"{file} stays")
+            publics[file] = _publics(file) if file in usual else []
+        else:
+            publics[file] = [_make_key(file, passphrase and file == path)]
     if usual:
-        add_default_recipients(usual)
+        add_default_recipients([public for file in usual for public in publics[file]])
+    if recovery is not None:
+        say(f"keep {recovery} away from this machine")
+    shown = {file: public for file, found in publics.items() if found for public in found[:1]}
+    new = {file: public for file, public in shown.items() if not there[file]} or shown
     if json:
-        print_json([{"identity": path, "public_key": public} for path, public in made.items()])
+        print_json([{"identity": str(file), "public_key": public} for file, public in new.items()])
     else:
-        for file, public in made.items():
-            print(f"{'recovery' if file == str(recovery) else 'public'} key: {public}")
+        for file, public in new.items():
+            print(f"{'recovery' if file == recovery else 'public'} key: {public}")
+
+
+def _is_key(path: Path) -> bool:
+    """Whether something is there that is not to be replaced; what holds no key can be."""
+    from tytoalba.storage.keys import holds_no_key
+
+    return os.path.lexists(path) and not holds_no_key(path)
+
+
+def _make_key(path: Path, passphrase: bool) -> str:
+    from tytoalba.storage.keys import holds_no_key, make_identity
+
+    if holds_no_key(path):
+        note(f"{path} held no key (a run before this one did not finish) and is replaced")
+    return make_identity(path, ask_new() if passphrase else None)
+
+
+def _publics(path: Path) -> list[str]:
+    """The public keys of an identity file."""
+    from tytoalba.storage.age import Identity
+
+    held = [key.public for key in keys_at_hand(path) if isinstance(key, Identity)]
+    return [public for public in held if public is not None]
+
+
+def _lacks(files: Sequence[Path], ask: bool) -> bool:
+    """Whether recipients.txt lacks a key of these files: whoever wrote them was killed before that.
+
+    ask: whether to ask for the passphrase of a sealed one where others are listed already.
+    """
+    from tytoalba.storage.age import is_sealed
+    from tytoalba.storage.keys import listed_recipients
+
+    known = listed_recipients()
+    asked = [file for file in files if ask or not known or not is_sealed(file)]
+    return any(public not in known for file in asked for public in _publics(file))
 
 
 def seal(
@@ -131,7 +169,7 @@ def seal(
     with _progress("sealing (MB)", plain) as advance:
         for path in plain:
             target = _sealed_name(path)
-            seal_file(path, target, recipients, advance=advance)
+            seal_file(path, target, recipients, replace=force, advance=advance)
             print(target)
             if remove:
                 try:
@@ -178,7 +216,7 @@ def unseal(
     keys = keys_at_hand(identity)
     with _progress("opening (MB)", sealed) as advance:
         for path, target in zip(sealed, targets, strict=True):
-            open_file(path, target, keys, advance=advance)
+            open_file(path, target, keys, replace=force, advance=advance)
             print(target)
 
 

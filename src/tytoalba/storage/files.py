@@ -1,12 +1,10 @@
-"""Small files read within limits, files written whole or not at all, one writer at a time."""
+"""Small files read within limits, and one writer at a time; `writing` writes them."""
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from tytoalba.errors import FileError, LockedError, TytoError
+from tytoalba.storage.writing import write_json as write_json
+from tytoalba.storage.writing import written_whole as written_whole
 
 if sys.platform == "win32":
     import msvcrt
@@ -69,39 +69,6 @@ def explained(name: str | Path, error: type[TytoError] = FileError) -> Iterator[
         raise error(f"{name} is a folder; give the files in it") from why
     except (OSError, ValueError) as why:
         raise error(f"{name} cannot be read: {why}; check its permissions") from why
-
-
-@contextmanager
-def written_whole(path: str | Path, private: bool = False) -> Iterator[Path]:
-    """Give a temporary file beside `path` to write to; it takes its name only when all went well.
-
-    On any error the temporary file is removed and what was at `path` stays as it was. A file that is
-    replaced keeps its permissions; a new one gets those that the umask leaves. A private file is readable by
-    its owner only, even if the one that it replaces was not. Devices, pipes and sockets are refused: a file
-    would take their place.
-    """
-    path = Path(path)
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise FileError(f"{path} is a device, a pipe or a socket, not a file to write; choose another name")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
-    temporary = Path(name)
-    try:
-        os.close(handle)
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.chmod(0o600 if private else _permissions(path))
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def write_json(value: object, path: str | Path) -> None:
-    """Write a JSON file, whole or not at all; its folder is made."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=1, allow_nan=False), encoding="utf-8")
 
 
 @contextmanager
@@ -177,11 +144,3 @@ def _is_still(handle: int, lock: Path) -> bool:
         return os.path.samestat(os.fstat(handle), lock.stat())
     except FileNotFoundError:
         return False
-
-
-def _permissions(path: Path) -> int:
-    if path.exists():
-        return stat.S_IMODE(path.stat().st_mode)
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -20,9 +22,12 @@ from tytoalba.storage.age import (
     open_bytes,
     seal_bytes,
 )
-from tytoalba.storage.files import read_bytes, user_folder, written_whole
+from tytoalba.storage.files import locked, read_bytes, user_folder
+from tytoalba.storage.writing import write_whole
 
 SECRET = "AGE-SECRET-KEY-"
+LENGTH = 74
+"""Letters of a secret key."""
 LARGEST = 2**20
 """Bytes. No file of keys is larger."""
 
@@ -99,39 +104,74 @@ def default_recipients() -> list[str]:
     return _recipients_of(recipients_path()) if os.path.lexists(recipients_path()) else []
 
 
+def listed_recipients() -> list[str]:
+    """Those of recipients.txt; empty if there is no such file, or if it was left without any."""
+    path = recipients_path()
+    if not os.path.lexists(path):
+        return []
+    return _recipients_of(path) if _lines(_text(_read(path, secret=False), str(path))) else []
+
+
 def add_default_recipients(publics: Iterable[str]) -> None:
-    """Add public keys to those for which everything is sealed by default."""
-    path, known = recipients_path(), default_recipients()
-    new = [public for public in dict.fromkeys(publics) if public not in known]
-    old = _text(_read(path, secret=False), str(path)) if known else "# Everything is sealed for these.\n"
+    """Add public keys to those for which everything is sealed by default; nobody else is dropped."""
     make_key_folder()
-    with written_whole(path, private=True) as temporary:
-        temporary.write_text(old.rstrip("\n") + "\n" + "".join(f"{public}\n" for public in new))
+    path = recipients_path()
+    with locked(path, wait=10):
+        old = _text(_read(path, secret=False), str(path)) if os.path.lexists(path) else ""
+        known = listed_recipients()
+        new = [public for public in dict.fromkeys(publics) if public not in known]
+        old = old.rstrip("\n") or "# Everything is sealed for these."
+        write_whole(path, "\n".join([old, *new, ""]).encode(), private=True)
 
 
 def make_identity(path: str | Path, passphrase: Passphrase | None = None) -> str:
     """Make a key and write it as age-keygen does, for its owner only; returns the public key.
 
-    What is at `path` is never replaced. passphrase: seals the file itself.
+    What is at `path` is never replaced, but for a file that holds no key (`holds_no_key`): left by
+    somebody who was killed. passphrase: seals the file itself.
     """
     path, key = Path(path), load_pyrage().x25519.Identity.generate()
     public, now = str(key.to_public()), datetime.now().astimezone().isoformat(timespec="seconds")
     data = f"# created: {now}\n# public key: {public}\n{key}\n".encode()
     if passphrase:
         data = seal_bytes(data, [passphrase], armored=True)
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # the name is ours, or refused
-    except FileExistsError as error:
-        raise SealError(f"{path} is there already and stays; a lost key cannot be replaced") from error
-    except OSError as error:
-        raise SealError(f"cannot write {path}: {error.strerror}; does its folder exist?") from error
-    try:
-        with written_whole(path, private=True) as temporary:
-            temporary.write_bytes(data)
-    except BaseException:
-        path.unlink()
-        raise
+    if not path.parent.is_dir():
+        raise SealError(f"cannot write {path}: there is no folder {path.parent}; does its folder exist?")
+    with locked(path, wait=10):
+        _remove_strays(path)
+        try:
+            write_whole(path, data, private=True, replace=holds_no_key(path))
+        except FileExistsError as error:
+            raise SealError(f"{path} is there already and stays; a lost key cannot be replaced") from error
     return public
+
+
+def holds_no_key(path: str | Path) -> bool:
+    """Whether a file is the beginning of what `make_identity` writes and no more: nothing, or cut short.
+
+    An older tyto that was killed, or had no disk left, could leave that. Anything else is worth keeping.
+    """
+    path, begins = Path(path), ("# created: ", "# public key: age1", f"{SECRET}1")
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > 1000:
+        return False
+    try:
+        *whole, last = path.read_bytes().decode().split("\n")
+    except (OSError, UnicodeDecodeError):
+        return False
+    if len(whole) > 2 or len(last) >= LENGTH:
+        return False
+    begin = begins[len(whole)]
+    return all(map(str.startswith, whole, begins)) and (last.startswith(begin) or begin.startswith(last))
+
+
+def _remove_strays(path: Path) -> None:
+    """Remove secret keys that an older tyto left in .STEM.RANDOM.SUFFIX when it was killed."""
+    stray = re.compile(rf"\.{re.escape(path.stem)}\.[a-z0-9_]{{8}}{re.escape(path.suffix)}")
+    for entry in path.parent.iterdir():
+        if stray.fullmatch(entry.name) and entry.is_file() and not entry.is_symlink():
+            with suppress(OSError):
+                if not (content := entry.read_bytes()) or b"# public key: age1" in content:
+                    entry.unlink()
 
 
 def make_key_folder() -> None:
@@ -147,6 +187,12 @@ def _unlocked(sealed: bytes, name: str, prompt: Prompt | None) -> str:
     if prompt is None:
         raise SealError(f"{name} is sealed with a passphrase, and there is no terminal to ask for it")
     return _text(open_bytes(sealed, [Passphrase(prompt)], name), name)
+
+
+def _lines(text: str) -> list[str]:
+    """What a file of keys says: its lines without remarks."""
+    lines = (line.strip() for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def _recipients_of(path: Path) -> list[str]:

@@ -34,7 +34,8 @@ from tytoalba.storage.age import (
     seal_bytes,
     seal_stream,
 )
-from tytoalba.storage.files import explained, locked, written_whole
+from tytoalba.storage.files import explained, locked
+from tytoalba.storage.writing import whole_file
 
 Advance = Callable[[int], None]
 """Called with how many bytes were read since the last time."""
@@ -68,13 +69,17 @@ def seal_file(
     recipients: Sequence[Recipient],
     *,
     armored: bool = False,
+    replace: bool = True,
     advance: Advance | None = None,
 ) -> None:
-    """Seal a file of any size into another, whole or not at all."""
+    """Seal a file of any size into another, whole or not at all.
+
+    replace: False raises FileExistsError if the target is there, and leaves it.
+    """
     with _reading(path, advance) as file:
         if is_sealed(file):
             raise SealError(f"{path} is sealed already; to change the recipients: tyto rewrap {path}")
-        with _writing(target) as sink:
+        with _writing(target, replace) as sink:
             seal_stream(file, sink, recipients, armored=armored)
 
 
@@ -83,17 +88,19 @@ def open_file(
     target: str | Path | BinaryIO,
     keys: Keys = None,
     *,
+    replace: bool = True,
     advance: Advance | None = None,
 ) -> None:
     """Open a sealed file of any size into another, for its owner only, whole or not at all.
 
     target: also a binary file object; what it got before an error is authentic but incomplete.
+    replace: False raises FileExistsError if the target is there, and leaves it.
     """
     with _reading(path, advance) as file:
         if not isinstance(target, str | Path):
             open_stream(file, target, keys, str(path))
             return
-        with _writing(target) as sink:
+        with _writing(target, replace) as sink:
             open_stream(file, sink, keys, str(path))
 
 
@@ -159,9 +166,9 @@ def _reading(path: str | Path, advance: Advance | None = None) -> Iterator[Binar
 
 
 @contextmanager
-def _writing(path: str | Path) -> Iterator[BinaryIO]:
+def _writing(path: str | Path, replace: bool = True) -> Iterator[BinaryIO]:
     path = Path(path)
     if not path.parent.is_dir():
         raise FileError(f"cannot write {path}: there is no folder {path.parent}; create it first")
-    with written_whole(path, private=True) as temporary, temporary.open("wb") as sink:
+    with whole_file(path, private=True, replace=replace) as sink:
         yield sink

@@ -39,7 +39,8 @@ from tytoalba.signal.audio import (
     resampled,
 )
 from tytoalba.storage.age import Keys, is_sealed
-from tytoalba.storage.files import explained, written_whole
+from tytoalba.storage.files import explained
+from tytoalba.storage.writing import written_whole
 
 Source = str | Path | BinaryIO | Sequence[str | Path]
 
@@ -231,7 +232,9 @@ def write_audio(path: str | Path, samples: ArrayLike, sample_rate: int, subtype:
     try:
         with (
             written_whole(path) as temporary,
-            soundfile.SoundFile(temporary, "w", int(sample_rate), len(samples), subtype) as file,
+            soundfile.SoundFile(
+                temporary, "w", int(sample_rate), len(samples), subtype, format=path.suffix[1:].upper()
+            ) as file,
         ):
             for start in range(0, samples.shape[1], BLOCK):  # one long write overflows libvorbis's stack
                 file.write(np.ascontiguousarray(samples[:, start : start + BLOCK].T, dtype))
