@@ -22,6 +22,7 @@ from tytoalba.learning.prior import make as make
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.privacy import audit as auditing
 from tytoalba.privacy.audit import attack, audit, halves
+from tytoalba.privacy.model_audit import exact_model
 from tytoalba.signal.array import load_array
 
 ARRAY = load_array("respeaker-usb-4")
@@ -83,16 +84,19 @@ def test_an_empty_state_and_a_model(scenes: FeatureSet, monkeypatch: pytest.Monk
     told = audit(model)
     assert "taught" not in told
     assert {row["name"].split(".")[0] for row in told["stored"]} == {"W", "weight", "prior"}
+    assert told["attacks"]["places"]["degrees"] == []  # nothing was taught
 
 
-def test_where_people_stood_is_seen_in_both_kinds_of_file(scenes: FeatureSet) -> None:
+def test_where_people_stood_is_seen_in_both_kinds_of_file(scenes: FeatureSet, tmp_path: Path) -> None:
     localizer = fresh(40)
     localizer.state.teach(Phase(scenes.flat[:30], np.full((30, 1), 77.0), np.arange(1)))
-    places = auditing._places(localizer)
+    places = auditing._places(localizer.state)
     assert places is not None
     assert places["auc"] > 0.99
-    of_model = auditing._places(Localizer(localizer.model))
-    assert of_model == {"from": "weight of the prior", "directions": 11}
+    Localizer(exact_model(localizer.state)).save(tmp_path / "model.tyto")  # with the weights made coarse
+    found = audit(Localizer.load(tmp_path / "model.tyto"))["attacks"]
+    assert found["places"]["degrees"] == [77.0, 283.0]  # and its mirror image
+    assert found["sums"]["directions"] == 40  # all of G
     assert any("fewer than 20 for each" in reason for reason in localizer.state.against_release())
 
 
@@ -112,11 +116,21 @@ def test_the_command_says_what_is_stored_and_what_was_found(
     assert "the state after forgetting them is the same to the byte as before" in ran.out
     assert "one frame learned between two states is found among" in ran.out
     assert "not to be released: " in ran.out
+    assert "What models of it give away" in ran.out
     report = json.loads((tmp_path / "audit.json").read_text())
     assert all(row["name"] in ran.out for row in report["stored"] if not row["name"].startswith("prior."))
+    exact = report["exports"]["exact"]
+    assert exact["places"]["found"] == exact["places"]["taught"] > 10
+    assert exact["places"]["false"] == 0
+    assert exact["sums"]["directions"] == 40
+    assert exact["sums"]["error"] < 1e-3
+    assert exact["members"]["model"]["auc"] == pytest.approx(exact["members"]["state"]["auc"], abs=0.02)
+    assert set(exact["two_exports"]["ranks"]) == {1}
     Localizer(localizer.model).save(tmp_path / "model.tyto")
     ran = tyto("audit", tmp_path / "model.tyto")
-    assert "a model has no sums to attack" in ran.err
+    assert "places from the weights: 2 degrees (77, 283)" in ran.out
+    assert "G from labels nobody uses: 40 of 40 directions determined" in ran.out
+    assert "as secret as the state" in ran.out
     assert "Was this lesson learned?" not in ran.out
 
 

@@ -14,9 +14,9 @@ from tytoalba.errors import TytoError
 from tytoalba.learning.sums import SCALE, gaussian_labels
 from tytoalba.privacy.attacks import Float, leverage
 from tytoalba.privacy.model_attacks import (
-    gram_from_weights,
     Known,
     between_models,
+    gram_from_weights,
     in_release,
     most_found,
     places,
@@ -39,7 +39,7 @@ class Taught(NamedTuple):
     where: list[int]
 
     @property
-    def V(self) -> Float:
+    def weights(self) -> Float:
         """The weights as a file has them."""
         W = np.linalg.solve(self.G + self.known.A, self.Q + self.known.Q)
         return W.astype(np.float32).astype(np.float64)
@@ -66,7 +66,7 @@ def some_taught(seed: int, n_places: int) -> Taught:
 @given(st.integers(0, 2**32), st.integers(1, 12))
 def test_the_weights_tell_every_taught_place_and_no_other(seed: int, n_places: int) -> None:
     taught = some_taught(seed, n_places)
-    found = places(taught.V, taught.known, LABELS)
+    found = places(taught.weights, taught.known, LABELS)
     assert found.found.tolist() == taught.where
     assert found.rank == 2 * n_places
 
@@ -78,7 +78,7 @@ def test_labels_that_nobody_uses_give_the_sums(seed: int, n_places: int) -> None
     N = unused(LABELS[taught.where])
     assert N.shape == (C, C - n_places)
     assert np.abs(LABELS[taught.where] @ N).max() < 1e-12
-    found = gram_from_weights(taught.V, taught.known, N)
+    found = gram_from_weights(taught.weights, taught.known, N)
     assert found.found
     assert len(found.G) == D
     assert relative_error(found, taught.G) < 1e-4
@@ -88,7 +88,7 @@ def test_labels_that_nobody_uses_give_the_sums(seed: int, n_places: int) -> None
 
 def test_with_few_free_labels_the_sums_are_known_on_as_many_directions() -> None:
     taught = some_taught(1, 10)
-    found = gram_from_weights(taught.V, taught.known, unused(LABELS[taught.where])[:, :12])
+    found = gram_from_weights(taught.weights, taught.known, unused(LABELS[taught.where])[:, :12])
     assert found.found
     assert found.basis.shape == (D, 12)
     assert relative_error(found, taught.G) < 1e-4
@@ -101,7 +101,7 @@ def test_two_models_name_the_lesson_between_them(seed: int) -> None:
     candidates = [lesson(rng, int(rng.integers(C))) for _ in range(10)]
     after = before.and_lesson(*candidates[4])
     everywhere = [*before.where, int(np.argmax(candidates[4][1][0]))]
-    W = [np.concatenate([t.V, t.V], axis=1) for t in (before, after)]
+    W = [np.concatenate([t.weights, t.weights], axis=1) for t in (before, after)]
     both = [(H, np.concatenate([Y, Y], axis=1)) for H, Y in candidates]
     missed = between_models(W[0], W[1], before.known, unused(LABELS[everywhere]), both)
     assert missed[4] < 1e-3
@@ -122,13 +122,13 @@ def test_noise_on_the_sums_stops_all_three() -> None:
     sensitivity = max(np.hypot(np.linalg.norm(H.T @ H), np.linalg.norm(H.T @ Y)) for H, Y in candidates)
     for sigma in (0.1 * sensitivity, sensitivity):
         big = taught._replace(known=Known(taught.known.A + 30 * sigma * np.eye(D), taught.known.Q))
-        V = noisy(big, rng, sigma).V
+        V = noisy(big, rng, sigma).weights
         found = places(V, big.known, LABELS)
         assert (found.rank, len(found.found)) == (2 * D, 0)
         G = gram_from_weights(V, big.known, unused(LABELS[taught.where]))  # who is told the places
         assert not G.found
         assert relative_error(G, taught.G) > 1
-        V2 = noisy(big.and_lesson(*candidates[4]), rng, sigma).V
+        V2 = noisy(big.and_lesson(*candidates[4]), rng, sigma).weights
         missed = between_models(V, V2, big.known, unused(LABELS[taught.where]), candidates)
         assert missed.min() > 0.5
 
@@ -142,7 +142,7 @@ def test_a_lesson_in_a_noisy_release_shows_as_much_as_its_noise_allows() -> None
     A, B = taught.G + taught.known.A, taught.Q + taught.known.Q
 
     def score(world: Taught) -> float:
-        return in_release(noisy(world, rng, sigma).V, A, B, H.T @ H, H.T @ Y)
+        return in_release(noisy(world, rng, sigma).weights, A, B, H.T @ H, H.T @ Y)
 
     outside = np.array([score(taught) for _ in range(400)])
     inside = np.array([score(taught.and_lesson(H, Y)) for _ in range(400)])
@@ -163,9 +163,9 @@ def test_the_bound(fpr: float, epsilon: float, delta: float, noise: float) -> No
 def test_what_cannot_be_attacked() -> None:
     taught = some_taught(0, 3)
     with pytest.raises(TytoError, match=r"\(D, C\) as Qsim is"):
-        places(taught.V[:, 1:], taught.known, LABELS)
+        places(taught.weights[:, 1:], taught.known, LABELS)
     with pytest.raises(TytoError, match="labels must be"):
-        places(taught.V, taught.known, LABELS[:, 1:])
+        places(taught.weights, taught.known, LABELS[:, 1:])
     wrong: list[tuple[Any, ...]] = [(0.0, 1.0, 0.0), (0.5, -1.0, 0.0), (0.5, 1.0, 2.0)]
     for arguments in wrong:
         with pytest.raises(TytoError, match="epsilon"):

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from tytoalba.bench.privacy import TableName
 
 HEADS = ("method", "kB", "frames", "answers", "memory", "TPR", "recording", "places", "found")
+EXPORT_ROWS = (
+    "places found",
+    "G recovered",
+    "members by that G, AUC of frames, of lessons",
+    "the lesson between two exports",
+)
 LEGEND = (
     "kB, frames: what the method keeps, and how many training frames are in it. AUC of the best attack on "
     "single frames with the method's answers and with all of its memory (0.5: chance), share of members "
@@ -47,12 +53,16 @@ def audit(
     """List everything that is stored, and attack it.
 
     A state is attacked as a thief would: which lessons were learned (by leverage and by loss), what two
-    consecutive states say, where people stood. Lessons are simulated, so that the truth is known; the file
-    is not changed. Without a model, the methods of the benchmark are attacked: the tables of docs/privacy.md.
+    consecutive states say, where people stood; then models of it are, made in memory. Lessons are simulated,
+    so that the truth is known; the file is not changed. A model is attacked with what is in the file: places
+    and sums from its weights. Without a model, the methods of the benchmark are attacked: the tables of
+    docs/privacy.md.
 
     Examples:
 
       tyto audit kitchen.tyto
+
+      tyto audit exported.tyto
 
       tyto audit --methods joint,icarl,tyto
     """
@@ -129,12 +139,32 @@ def _print(report: dict[str, Any]) -> None:
     of_prior = sum(row["bytes"] for row in report["stored"]) - sum(row["bytes"] for row in inside)
     stored.add_row("prior", str(of_prior), "from simulations; no user's sound")
     out.print(stored)
+    if report["kind"] == "model":
+        _print_model(report["attacks"])
+    else:
+        _print_state(report)
+
+
+def _print_model(attacks: dict[str, Any]) -> None:
+    """What the file alone gives away."""
+    if not attacks["possible"]:
+        out.print(f"the weights cannot be attacked here: {attacks['why']}")
+        say("that is no proof: who has the prior can; keep this file as secret as its state")
+        return
+    degrees, sums = attacks["places"]["degrees"], attacks["sums"]
+    shown = ", ".join(f"{degree:g}" for degree in degrees)
+    out.print(f"places from the weights: {len(degrees)} degrees{f' ({shown})' if degrees else ''}")
+    out.print(f"G from labels nobody uses: {sums['directions']} of {sums['features']} directions determined")
+    if degrees or sums["directions"]:
+        out.print("this file is as secret as the state that it is from")
+    else:
+        out.print("these attacks found nothing, which is no proof")
+
+
+def _print_state(report: dict[str, Any]) -> None:
     if report["places"]:
         where = ", ".join(f"{key} {value}" for key, value in report["places"].items())
         out.print(f"where people stood: {where}")
-    if "taught" not in report:
-        say("a model has no sums to attack; audit the state that it is from")
-        return
     table = make_table(
         "attack", "AUC (95 %)", "members found at 1 % false alarms", title="Was this lesson learned?"
     )
@@ -149,5 +179,31 @@ def _print(report: dict[str, Any]) -> None:
     two = report["two_states"]
     found = "is found" if two["found"] else "is not found"
     out.print(f"one frame learned between two states {found} among {two['candidates']}")
+    print_exports(report["exports"])
     for reason in report["release"]:
         out.print(f"not to be released: {reason}")
+
+
+def print_exports(exports: Mapping[str, Mapping[str, Any]]) -> None:
+    """Attacks on models that were made of the state, side by side."""
+    table = make_table("attack", *exports, title="What models of it give away (made in memory, not written)")
+    rows = zip(*(export_cells(found) for found in exports.values()), strict=True)
+    for name, cells in zip(EXPORT_ROWS, rows, strict=True):
+        table.add_row(name, *cells)
+    out.print(table)
+
+
+def export_cells(found: Mapping[str, Any]) -> list[str]:
+    """What attacks on a kind of export found, in the order of `EXPORT_ROWS`."""
+    places, sums, members, two = (found[key] for key in ("places", "sums", "members", "two_exports"))
+    false = f", {places['false']} false" if places["false"] else ""
+    told = " (told the places)" if sums["told_places"] else ""
+    error = "" if sums["error"] is None else f", error {sums['error']:.0e}"
+    model = members["model"]
+    ranks = two["ranks"]
+    return [
+        f"{places['found']} of {places['taught']}{false}",
+        f"{sums['directions']} of {found['features']} directions{error}{told}" if sums["found"] else "no",
+        f"{model['auc']:.2f}, {model['lesson_auc']:.2f}" if model else "no",
+        f"{sum(rank == 1 for rank in ranks)} of {len(ranks)} named among {two['candidates']}",
+    ]

@@ -32,6 +32,7 @@ from tytoalba.privacy.attacks import (
     residual,
     rounded,
 )
+from tytoalba.privacy.model_audit import attack_exports, attack_file, exact_model
 from tytoalba.signal.angles import Float, encode
 
 FAMILIES = ("hybrid", "anechoic")
@@ -55,16 +56,17 @@ def audit(
         {"name": name, "bytes": int(values.nbytes), "shape": list(values.shape), "purpose": why}
         for name, values, why in localizer.inventory()
     ]
-    found: dict[str, Any] = {"stored": stored, "n_frames": localizer.n_frames, "places": _places(localizer)}
+    found: dict[str, Any] = {"stored": stored, "n_frames": localizer.n_frames}
     if not localizer.can_learn:
-        return found
+        return found | {"kind": "model", "attacks": attack_file(localizer.model)}
     state = localizer.state
-    found["release"] = state.against_release()
+    found |= {"kind": "state", "places": _places(state), "release": state.against_release()}
     scenes = scenes_of(
         state.prior.array, [SyntheticVoices()], families=FAMILIES, speakers="test", seed=10**6 + seed
     )
     frames = simulate(scenes, n_scenes, processes=processes, on_progress=on_progress)
-    return found | attack(state, *halves(frames))
+    found |= attack(state, *halves(frames))
+    return found | {"exports": {"exact": attack_exports(state, frames, exact_model)}}
 
 
 def halves(frames: FeatureSet) -> tuple[FeatureSet, FeatureSet, FeatureSet]:
@@ -140,17 +142,13 @@ def _two_states(state: State, frames: FeatureSet) -> dict[str, Any]:
     }
 
 
-def _places(localizer: Localizer) -> dict[str, Any] | None:
-    """Where people stood: from the sums of a state, or from how little a model still asks its prior."""
-    if not localizer.can_learn:
-        weight = np.asarray(localizer.model.weight, np.float64)
-        there = np.flatnonzero(weight < weight.max() - 1e-9)
-        return {"from": "weight of the prior", "directions": len(there)}
-    counts = localizer.state.learner.counts
+def _places(state: State) -> dict[str, Any] | None:
+    """Where people stood, from the sums."""
+    counts = state.learner.counts
     if not 0 < np.count_nonzero(counts) < len(counts):
         return None
-    Q = real_sums(localizer.state.learner.memory(), "Q")
-    profile = presence(Q[:, : len(counts)], float(localizer.state.options["sigma"]))
+    Q = real_sums(state.learner.memory(), "Q")
+    profile = presence(Q[:, : len(counts)], float(state.options["sigma"]))
     return {"from": "columns of Q", **rounded(presence_match(profile, counts))}
 
 

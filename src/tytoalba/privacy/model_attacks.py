@@ -28,7 +28,7 @@ Float = NDArray[np.float64]
 ROUNDING = 2.0**-24
 """Relative error of a float32: what weights in a file have."""
 EXACTLY = 1e-3
-"""Share of a label's length that may lie outside a span that is known from float32; neighbours are at 4e-3."""
+"""Share of a label's length that may lie outside what float32 tells of a span; of neighbours 4e-3 does."""
 NOISE = 3.0
 """How far above the noise of rounding, as drawn, singular values must be to count."""
 SYMMETRIC = 0.05
