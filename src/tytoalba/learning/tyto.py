@@ -172,6 +172,15 @@ class Tyto(Method):
         H, Y = (np.concatenate(part) for part in zip(*rows, strict=True)) if rows else self._no_rows()
         return Lesson(H, Y, count_directions(azimuth, self.task.n_directions))
 
+    def plain_rows(self, n_frames: int) -> NDArray[np.bool_]:
+        """Which rows of a `lesson` of that many frames are seen from the plain side, as they were heard."""
+        if self.sides == "one":
+            raise TytoError("frames that are learned from one side only do not tell from which")
+        views = [
+            np.repeat(np.arange(self.n_views) == 0, len(range(n_frames)[some])) for some in blocks(n_frames)
+        ]
+        return np.concatenate([np.zeros(0, np.bool_), *views])
+
     def add(self, lesson: Lesson) -> None:
         """Learn a lesson: the same to the bit as `learn` with its phase."""
         self._change(copy(self._head).learn(lesson.H, lesson.Y), self._counts + lesson.counts)

@@ -451,7 +451,7 @@ class Localizer:
         X, azimuth = self._frontend.labelled(recording)
         X = X[np.isfinite(azimuth).sum(axis=1) == n_sources]
         maps = self.model.scores(X)
-        decision, _ = self._decision(maps, self.model.prior.srp_maps(X), n_sources)
+        decision, _ = self._decision(maps, self.model.srp_maps(X), n_sources)
         return replace(decision, azimuth=self._mounted(maps, decision.azimuth))
 
     def _decision(self, maps: Float, fallback: Float, n_sources: Sources) -> tuple[Decision, Float]:
@@ -722,7 +722,7 @@ class _Decider:
         """Scores of the learner and SRP-PHAT maps, (n_frames, 2, 360), in the frame of the prior."""
         model = self.localizer.model
         X = self.localizer._frontend.features(frames)
-        return np.stack([model.scores(X), model.prior.srp_maps(X)], axis=1)
+        return np.stack([model.scores(X), model.srp_maps(X)], axis=1)
 
     def decide(self, maps: Float) -> Found:
         localizer, learned = self.localizer, maps[:, 0]

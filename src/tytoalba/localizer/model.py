@@ -1,7 +1,8 @@
 """What may be shared: array, prior and weights. It locates and cannot be taught.
 
-A model follows from a state and has no sums in it. It still tells something about what was taught
-(docs/privacy.md): where, by the weight of the prior at each direction, and, of few frames, who was there.
+A model follows from a state and has no sums in it. An exact one is as secret as the state: the sums follow
+from its weights (docs/privacy.md). A private one (`private`) has no weights of its own but only by how much
+the device's directions are off, computed from sums with noise; all else in it is public.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from tytoalba.learning.method import Task
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import fit
 from tytoalba.learning.sums import SCALE
+from tytoalba.localizer.offsets import moved
 from tytoalba.signal.array import MicArray
 from tytoalba.storage.tensors import Arrays, pack, unpack
 
-KIND, VERSION = "model", 1
+KIND, VERSION = "model", 2
+"""Models without offsets are written as version 1, which older programs read."""
 PURPOSE = {
     "G": "sum of products of random features: how the sound varies",
     "Q": "sum of products of random features and labels: which sound came from where",
@@ -34,12 +37,16 @@ PURPOSE = {
     "kept": "a lesson that was taught with keep, to be forgotten without its recording",
     "W": "weights that follow from the sums",
     "weight": "how much the prior still counts at each direction",
+    "release": "by how many degrees directions are off, in small sums: what private releases are made from",
+    "offset": "by how many degrees each direction is off",
 }
 """What each array of a file is for, by the beginning of its name."""
 STEPS = 8
 """Steps of the weight of the prior in a model that is given away."""
 BLOCK = 512
 """Frames scored at a time."""
+FARTHEST = 45.0
+"""Degrees by which a direction may be off."""
 LARGEST_EXPANSION = 2**29
 """Weights of random features, inputs times features: 4 GiB. A file may be small and ask for more."""
 
@@ -50,7 +57,9 @@ class Model:
 
     array: with how it is mounted (yaw); prior: for the array as built. W: (n_features, 2 x 360) float32,
     regression to the labels and to the prior's own scores. weight: of the prior at each direction, (360,).
-    n_frames: how many were learned.
+    n_frames: how many were learned; 0 in a private model, which does not tell.
+    offset: by how many degrees the device hears a sound of each direction beside it, (360,); None: by none.
+    private: what a private release promises (`release.private_model`), None for exact models.
     """
 
     array: MicArray
@@ -59,6 +68,8 @@ class Model:
     W: NDArray[np.float32]
     weight: NDArray[np.float32]
     n_frames: int = 0
+    offset: NDArray[np.float32] | None = None
+    private: dict[str, Any] | None = None
 
     @cached_property
     def _inputs(self) -> Inputs:
@@ -94,7 +105,12 @@ class Model:
                 found = (H.astype(np.float64) @ W * step).astype(np.float32)
                 prior = view.back(B - found[:, n:]) * self.weight
                 result[rows] += (view.back(found[:, :n]) + prior) / len(views)
-        return result
+        return result if self.offset is None else moved(result, self.offset)
+
+    def srp_maps(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """SRP-PHAT maps (n_frames, 360) of the same features, with directions put right by the offset."""
+        maps = self.prior.srp_maps(X)
+        return maps if self.offset is None else moved(maps, self.offset)
 
     def coarse(self) -> Model:
         """The model as it is given away: how much the prior counts is rounded, so that nobody counts by it.
@@ -107,7 +123,9 @@ class Model:
         """The file."""
         of_prior, arrays = self._parts()
         own = {"array": self.array.to_toml(), "options": self.options, "n_frames": self.n_frames}
-        return pack(KIND, VERSION, own | of_prior, arrays)
+        if self.private is not None:
+            own["private"] = self.private
+        return pack(KIND, 1 if self.offset is None else VERSION, own | of_prior, arrays)
 
     def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
         """Every array of the file: name, values, purpose."""
@@ -115,7 +133,8 @@ class Model:
 
     def _parts(self) -> tuple[dict[str, Any], Arrays]:
         header, arrays = prior_parts(replace(self.prior, frames={}))  # frames are for teaching
-        return header, {"W": self.W, "weight": self.weight, **arrays}
+        offset = {} if self.offset is None else {"offset": self.offset}
+        return header, {"W": self.W, "weight": self.weight, **offset, **arrays}
 
     @classmethod
     def from_bytes(cls, data: bytes, what: str = "this file") -> Model:
@@ -127,13 +146,30 @@ class Model:
             options = checked_options(header["options"])
             array = fitting(MicArray.from_toml(header["array"], what), prior, options["n_features"])
             W, weight, n_frames = arrays["W"], arrays["weight"], int(header["n_frames"])
+            private = _checked_private(header.get("private"))
         except (TytoError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise FileError(f"{what} is damaged: {error}") from error
         n = prior.n_directions
         finite = all(a.dtype == np.float32 and bool(np.isfinite(a).all()) for a in (W, weight))
         if W.shape != (options["n_features"], 2 * n) or weight.shape != (n,) or not finite or n_frames < 0:
             raise FileError(f"{what} is damaged: its weights do not fit it")
-        return cls(array, prior, options, W, weight, n_frames)
+        offset = arrays.get("offset")
+        right = offset is None or (offset.shape == (n,) and offset.dtype == np.float32)
+        if not right or (offset is not None and not bool((np.abs(offset) <= FARTHEST).all())):
+            raise FileError(f"{what} is damaged: its offset must be {n} degrees up to {FARTHEST:g}")
+        return cls(array, prior, options, W, weight, n_frames, offset, private)
+
+
+def _checked_private(private: Any) -> dict[str, Any] | None:
+    """What a file says of its privacy: names with texts and numbers, or nothing."""
+    if private is None:
+        return None
+    wanted = ("unit", "epsilon", "delta", "noise", "features")
+    if not isinstance(private, dict) or any(name not in private for name in wanted):
+        raise FileError("what it says of its privacy is incomplete")
+    if any(not isinstance(value, str | int | float) or isinstance(value, bool) for value in private.values()):
+        raise FileError("what it says of its privacy was altered")
+    return private
 
 
 def listed(arrays: Arrays) -> Iterator[tuple[str, NDArray[Any], str]]:

@@ -1,9 +1,9 @@
 """Discrete Gaussian noise, drawn exactly: whole numbers only, from the operating system's secure randomness.
 
 The sampler of Canonne, Kamath and Steinke (The Discrete Gaussian for Differential Privacy, 2020), for whole
-sigma and many numbers at a time. No float is computed anywhere, so no rounding weakens the proof: a draw x has
-a chance in proportion to exp(-x^2 / (2 sigma^2)). Whole-number sums of L2 sensitivity S with this noise on
-each entry are 1/2 (S / sigma)^2 zero-concentrated differentially private, as with real Gaussian noise.
+sigma and many numbers at a time. No float is computed anywhere, so no rounding weakens the proof: a draw x
+has a chance in proportion to exp(-x^2 / (2 sigma^2)). Whole-number sums of L2 sensitivity S with this noise
+on each entry are 1/2 (S / sigma)^2 zero-concentrated differentially private, as with real Gaussian noise.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _accepted(n: int, sigma: int, source: Source) -> NDArray[np.int64]:
     whole, rest = square // unit, square % unit
     stays = _runs(len(drawn), source) >= whole
     stays[stays] = _exponential(rest[stays], unit, source)
-    return drawn[stays]
+    return np.asarray(drawn[stays])
 
 
 def _laplace(n: int, scale: int, source: Source) -> NDArray[np.int64]:
@@ -71,7 +71,8 @@ def _laplace(n: int, scale: int, source: Source) -> NDArray[np.int64]:
     below = below[_exponential(below, unit, source)]
     size = (below + unit * _runs(len(below), source)).astype(np.int64)
     negative = (_words(len(size), source) >> np.uint64(63)).astype(np.bool_)
-    return np.where(negative, -size, size)[~(negative & (size == 0))]  # or zero would come twice as often
+    signed: NDArray[np.int64] = np.where(negative, -size, size)
+    return np.asarray(signed[~(negative & (size == 0))])  # or zero would come twice as often
 
 
 def _runs(n: int, source: Source) -> Whole:

@@ -1,12 +1,45 @@
-"""When a model may be given away: reasons against it, from counts alone."""
+"""Models to give away: private ones, whose promise is proven, and advice about exact ones.
+
+A private model differs from the untaught prior by three numbers alone, the offset of the device (`offsets`).
+They follow from eight whole-number sums with discrete Gaussian noise (`noise`) in proportion to the most that
+one unit, a frame, a lesson or a person, can add to them. So whoever has the model, and knows all else, cannot
+tell whether any one unit was taught: chances of whatever he concludes change by a factor of at most
+exp(epsilon), but for a chance of delta. All in the model that is not made from the noisy sums is public.
+
+A hundred thousand noisy sums, for 500 random features at every direction, were measured too: at epsilon 3 and
+10 000 lessons they gave less than these eight at 30 (results/privacy/releases.json).
+"""
 
 from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tytoalba.errors import TytoError
+from tytoalba.localizer.budget import DELTA, EPSILON, needed_noise
+from tytoalba.localizer.model import Model
+from tytoalba.localizer.noise import Source, discrete_gaussian
+from tytoalba.localizer.offsets import BOUND, N_COEFFICIENTS, N_SUMS, Whole, clipped, offset_curve
 
+if TYPE_CHECKING:
+    from tytoalba.localizer.localizer import Localizer
+    from tytoalba.localizer.state import State
+    from tytoalba.localizer.worth import Worth
+
+Unit = Literal["frame", "lesson", "person"]
+UNITS: dict[Unit, str] = {
+    "frame": "one frame of 171 ms more or less",
+    "lesson": "one lesson (one recording that was taught) more or less, however long it is",
+    "person": "all lessons of one name (--who) more or less; lessons without a name count as one person",
+}
+"""Whose presence a release hides."""
+LESSONS_OF_A_PERSON = 4
+"""What a person adds counts as much as this many lessons that agree, at most."""
 FRAMES_A_FEATURE, SMALLEST_PHASE, SMALLEST_DIRECTION, REACH = 20, 20, 20, 5.0
 """The release gate: frames for each feature, in a phase, and within REACH degrees of a taught direction."""
 
@@ -51,3 +84,100 @@ def release_gate(n_frames: int, n_features: int, smallest_phase: int, counts: Ar
             f"({shown}): their columns are nearly those frames"
         )
     return reasons
+
+
+@dataclass(frozen=True)
+class Release:
+    """A private model, and what it is worth (`worth.Worth`)."""
+
+    model: Model
+    worth: Worth
+
+
+def private_model(
+    localizer: Localizer,
+    epsilon: float = EPSILON,
+    delta: float = DELTA,
+    unit: Unit = "lesson",
+    *,
+    source: Source = os.urandom,
+) -> Release:
+    """Make a differentially private model of what a localizer was taught. It writes nothing down.
+
+    Each call tells more: who gives several away adds them up (`budget`). `Store.export` does that, in the
+    ledger, and refuses what is beyond the budget; use it for models that leave your hands.
+
+    Parameters
+    ----------
+    localizer : Localizer
+        One that can learn.
+    epsilon, delta : float
+        What is promised: smaller is stronger, with more noise.
+    unit : {"frame", "lesson", "person"}
+        What is hidden: see `UNITS`.
+    source : callable
+        For tests alone: gives random bytes, in place of the operating system.
+
+    Returns
+    -------
+    Release
+        The model, and what it is worth on simulated frames.
+
+    Raises
+    ------
+    TytoError
+        No such unit, or sums that a state of before does not have.
+    MissingExtraError
+        dp-accounting is not installed.
+    """
+    from tytoalba.localizer.worth import estimate, judged
+
+    if unit not in UNITS:
+        raise TytoError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
+    state = localizer.state
+    sums, bound = sums_of(state, unit)
+    sigma = ceil(needed_noise(epsilon, delta) * bound)
+    noisy = sums + discrete_gaussian(N_SUMS, sigma, source)
+    coefficients, worth = judged(estimate(noisy, sigma, unit), state.prior)
+    return Release(_model(state, coefficients, unit, epsilon, delta, sigma / bound), worth)
+
+
+def sums_of(state: State, unit: Unit) -> tuple[Whole, int]:
+    """The sums (8,) of a state in which no unit counts more than a bound; and that bound, their L2 norm."""
+    if state.release is None:
+        raise TytoError(
+            "this state was made before there were sums for private releases, or merged with such a one: "
+            "what a lesson added to it cannot be bounded. Teach a new one (`tyto new`), or export it --exact "
+            "for your own devices"
+        )
+    if unit == "frame":
+        return state.release.frames, BOUND
+    if unit == "lesson":
+        return state.release.lessons, BOUND
+    rest, named = state.release.lessons, dict[str, Whole]()
+    for kept in state.kept.values():
+        if kept.who and kept.release is not None:
+            own = kept.release.lessons
+            named[kept.who] = named.get(kept.who, np.zeros_like(own)) + own
+            rest = rest - own
+    most = LESSONS_OF_A_PERSON * BOUND
+    return np.sum([clipped(part, most) for part in (rest, *named.values())], axis=0), most
+
+
+def _model(
+    state: State, coefficients: np.ndarray, unit: str, epsilon: float, delta: float, noise: float
+) -> Model:
+    """The prior with an offset: public facts of a state, and nothing else of it. The seed is secret."""
+    n = state.prior.n_directions
+    options = state.options | {"seed": 0, "n_features": 1, "simulated": 0}
+    promise = {
+        "unit": unit,
+        "epsilon": float(epsilon),
+        "delta": float(delta),
+        "noise": float(noise),
+        "features": N_COEFFICIENTS,
+        "sums": N_SUMS,
+    }
+    W, weight = np.zeros((1, 2 * n), np.float32), np.ones(n, np.float32)
+    offset = offset_curve(coefficients).astype(np.float32)
+    return Model(state.array, state.prior, options, W, weight, 0, offset, promise)

@@ -1,7 +1,8 @@
 """What a localizer has learned, and nothing of it twice: secret sums, to add to, take from and merge.
 
 A state is the array, its prior, the options and seed of the random features, the sums G and Q, how often each
-direction was taught, and a keyed digest of each lesson, by which a lesson is known again when it shall be
+direction was taught, a few small sums that private releases are made from (`offsets`), and a keyed digest of
+each lesson, by which a lesson is known again when it shall be
 forgotten. Rows of a lesson are kept only if asked for. Every sum is one of integers: the same lessons give
 the same bytes in any order, and a lesson that was forgotten leaves none.
 """
@@ -33,11 +34,14 @@ from tytoalba.localizer.model import (
     refuse_removed,
     task_of,
 )
+from tytoalba.localizer.offsets import BOUND, N_SUMS, Offsets, offsets_of
 from tytoalba.localizer.release import release_gate
 from tytoalba.signal.array import MicArray
 from tytoalba.storage.tensors import Arrays, pack, unpack
 
 KIND, VERSION = "state", 1
+RELEASE = 1
+"""Version of the sums for releases (`offsets`): their meaning must not change without another number."""
 DEFAULTS: dict[str, Any] = {
     "n_features": 2000,
     "bandwidth": 1.5,
@@ -57,12 +61,14 @@ class Kept:
     """A lesson that can be forgotten without its recording.
 
     who, azimuth (degrees), time (seconds since 1970): as it was taught. part: what to take away again.
+    release: what it added to the sums for releases, where there are any.
     """
 
     who: str
     azimuth: tuple[float, ...]
     time: int
     part: Lesson | Sums | None = None
+    release: Offsets | None = None
 
 
 @dataclass
@@ -70,6 +76,7 @@ class State:
     """See the module. lessons: frames of each lesson by its keyed digest. array: as it is mounted.
 
     owner: fingerprint of whose ledger (`store`) says what was learned; "" where there is none.
+    release: sums for private releases; None in a state that was made before there were any.
     """
 
     array: MicArray
@@ -78,6 +85,7 @@ class State:
     lessons: dict[str, int] = field(default_factory=dict)
     kept: dict[str, Kept] = field(default_factory=dict)
     owner: str = ""
+    release: Offsets | None = field(default_factory=Offsets.none)
 
     @classmethod
     def new(cls, array: MicArray, prior: Prior, seed: int, **options: Any) -> State:
@@ -127,8 +135,10 @@ class State:
             raise TytoError("this was taught already; to count it more often would not make it truer")
         self.learner.add(lesson)
         self.lessons[name] = len(phase)
+        own = self._offsets(lesson, len(phase))
+        self._change_release(own)
         if keep is not None:
-            self.kept[name] = replace(keep, part=_smaller(self.learner, lesson))
+            self.kept[name] = replace(keep, part=_smaller(self.learner, lesson), release=own)
         return name
 
     def forget(self, phase: Phase) -> str:
@@ -141,6 +151,7 @@ class State:
                 "nothing was changed"
             )
         self.learner.remove(lesson)
+        self._change_release(self._offsets(lesson, len(phase)), sign=-1)
         del self.lessons[name]
         self.kept.pop(name, None)
         return name
@@ -155,6 +166,7 @@ class State:
             learner.remove(part)
         self.learner = learner
         for name in names:
+            self._change_release(self.kept[name].release, sign=-1)
             del self.kept[name], self.lessons[name]
         return names
 
@@ -177,6 +189,19 @@ class State:
         self.learner = learner
         self.lessons |= other.lessons
         self.kept |= other.kept
+        if self.release is None or other.release is None:  # of some lessons they are not known
+            self.release = None
+            self.kept = {name: replace(kept, release=None) for name, kept in self.kept.items()}
+        else:
+            self.release = self.release.plus(other.release)
+
+    def _offsets(self, lesson: Lesson, n_frames: int) -> Offsets | None:
+        """What a lesson adds to the sums for releases; None in a state that has none."""
+        return None if self.release is None else offsets_of(lesson.Y[self.learner.plain_rows(n_frames)])
+
+    def _change_release(self, offsets: Offsets | None, sign: int = 1) -> None:
+        if self.release is not None and offsets is not None:
+            self.release = self.release.plus(offsets, sign)
 
     def name(self, lesson: Lesson) -> str:
         """By what a lesson is known again: a digest of its rows that only who has the seed can compute."""
@@ -211,6 +236,9 @@ class State:
             },
             **of_prior,
         }
+        if self.release is not None:
+            header["release"] = RELEASE
+            arrays |= {f"release.{name}": values for name, values in self.release._asdict().items()}
         return header, arrays
 
     @classmethod
@@ -231,7 +259,8 @@ class State:
             learner.restore(memory)
             learner.check()
             kept = {name: _kept(learner, name, about, arrays) for name, about in header["kept"].items()}
-            state = cls(array, learner, options, {**header["lessons"]}, kept, header["owner"])
+            release = _release(header.get("release"), arrays)
+            state = cls(array, learner, options, {**header["lessons"]}, kept, header["owner"], release)
             state._check()
             return state
         except (TytoError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -250,8 +279,20 @@ class State:
             right = right and bool((kept.part.counts <= counts).all())
             if isinstance(kept.part, Lesson):
                 right = right and self.name(kept.part) == name
-        if not right:
+        if not right or not self._release_is_possible():
             raise FileError("its lessons contradict each other")
+
+    def _release_is_possible(self) -> bool:
+        """Whether the sums for releases are short enough for these lessons, and those of kept ones there."""
+        parts = [(self.release, len(self.lessons), self.n_frames)]
+        parts += [(kept.release, 1, self.lessons[name]) for name, kept in self.kept.items()]
+        if any((part is None) != (self.release is None) for part, *_ in parts):
+            return False
+        return all(
+            bool((np.abs(sums.astype(np.float64)) <= float(n) * BOUND).all())
+            for part, *numbers in parts
+            for sums, n in zip(part or (), numbers, strict=False)
+        )
 
 
 def _meaning(prior: Prior) -> list[bytes]:
@@ -276,9 +317,10 @@ def _smaller(learner: Tyto, lesson: Lesson) -> Lesson | Sums:
 
 def _kept_arrays(kept: Kept) -> Arrays:
     assert kept.part
+    release = {} if kept.release is None else {"release": np.concatenate(kept.release)}
     if isinstance(kept.part, Lesson):
-        return kept.part._asdict()
-    return _packed(kept.part.head.memory()) | {"counts": kept.part.counts}
+        return kept.part._asdict() | release
+    return _packed(kept.part.head.memory()) | {"counts": kept.part.counts} | release
 
 
 def _kept(learner: Tyto, name: str, about: dict[str, Any], arrays: Arrays) -> Kept:
@@ -291,7 +333,24 @@ def _kept(learner: Tyto, name: str, about: dict[str, Any], arrays: Arrays) -> Ke
     who, when, azimuth = about["who"], about["time"], tuple(map(float, about["azimuth"]))
     if not isinstance(who, str) or type(when) is not int or not azimuth:
         raise FileError("what it says of a kept lesson was altered")
-    return Kept(who, azimuth, when, part)
+    return Kept(
+        who, azimuth, when, part, _offsets(*np.split(own["release"], 2)) if "release" in own else None
+    )
+
+
+def _release(version: Any, arrays: Arrays) -> Offsets | None:
+    """The sums for releases of a file; None where it was written before there were any."""
+    if version is None:
+        return None
+    if version != RELEASE:
+        raise FileError(f"its sums for releases are of version {str(version)[:20]!r}, expected {RELEASE}")
+    return _offsets(arrays["release.lessons"], arrays["release.frames"])
+
+
+def _offsets(lessons: NDArray[Any], frames: NDArray[Any]) -> Offsets:
+    if any(values.dtype != np.int64 or values.shape != (N_SUMS,) for values in (lessons, frames)):
+        raise FileError("its sums for releases are of another kind: they were altered")
+    return Offsets(lessons, frames)
 
 
 def _packed(sums: Arrays) -> Arrays:

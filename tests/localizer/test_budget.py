@@ -1,0 +1,90 @@
+"""What releases spend: dp-accounting's numbers, added up over a ledger."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+dp_accounting = pytest.importorskip("dp_accounting")
+
+from tytoalba.errors import MissingExtraError, TytoError  # noqa: E402
+from tytoalba.localizer import budget  # noqa: E402
+from tytoalba.localizer.budget import (  # noqa: E402
+    budget_in,
+    epsilon_of,
+    left_of,
+    needed_noise,
+    require_left,
+    spent_by,
+    spent_in,
+)
+
+
+def step(what: str, **about: Any) -> Any:
+    return SimpleNamespace(what=what, about=about)
+
+
+def test_noise_is_what_dp_accounting_calibrates() -> None:
+    for epsilon in (0.5, 3.0, 10.0):
+        found = dp_accounting.calibrate_dp_mechanism(
+            dp_accounting.rdp.RdpAccountant, dp_accounting.GaussianDpEvent, epsilon, 1e-6
+        )
+        assert needed_noise(epsilon, 1e-6) == pytest.approx(found, rel=1e-5)
+        assert epsilon_of(spent_by(needed_noise(epsilon, 1e-6)), 1e-6) <= epsilon
+
+
+def test_several_releases_are_composed_as_the_accountant_does() -> None:
+    events = [dp_accounting.GaussianDpEvent(m) for m in (1.5, 4.0, 2.5)]
+    whole = dp_accounting.rdp.RdpAccountant().compose(dp_accounting.ComposedDpEvent(events))
+    spent = spent_in(step("exported", noise=m) for m in (1.5, 4.0, 2.5))
+    assert epsilon_of(spent, 1e-6) == pytest.approx(whole.get_epsilon(1e-6), rel=1e-9)
+
+
+def test_merging_takes_the_larger_one_spent() -> None:
+    before = [step("created", budget=10.0), step("exported", noise=2.0)]
+    assert spent_in([*before, step("merged", spent=0.1)]) == spent_by(2.0)
+    assert spent_in([*before, step("merged", spent=0.5)]) == 0.5
+    assert spent_in([*before, step("merged", spent=0.5), step("exported", noise=2.0)]) == 0.75
+    assert spent_in([*before, step("merged"), step("learned")]) == spent_by(2.0)
+
+
+def test_a_release_beyond_the_budget_is_refused_and_says_what_is_left() -> None:
+    noise = needed_noise(3.0, 1e-6)
+    lines = [step("created", budget=5.0)]
+    assert require_left(lines, noise, 1e-6) == pytest.approx(3.0, abs=1e-4)
+    lines.append(step("exported", noise=noise))
+    with pytest.raises(TytoError, match=r"beyond the budget.*--epsilon 2\.05 still fits"):
+        require_left([*lines, step("exported", noise=noise)], noise, 1e-6)
+    left = left_of(5.0, spent_in(lines), 1e-6)
+    assert 2.0 < left < 5.0
+    require_left(lines, needed_noise(left, 1e-6), 1e-6)
+    with pytest.raises(TytoError, match=f"--epsilon {left:.2f} still fits"):
+        require_left(lines, needed_noise(left + 0.02, 1e-6), 1e-6)
+    with pytest.raises(TytoError, match="nothing is left"):
+        require_left([step("created", budget=0.0)], noise, 1e-6)
+
+
+def test_the_budget_is_the_first_lines_and_else_the_usual() -> None:
+    assert budget_in([step("created", budget=2.5), step("exported", noise=1.0)]) == 2.5
+    assert budget_in([step("created")]) == budget.BUDGET
+
+
+def test_spending_that_was_written_wrongly_counts_as_everything() -> None:
+    assert spent_in([step("merged", spent=float("nan"))]) == float("inf")
+    assert spent_in([step("exported", noise=-1.0)]) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0, 1e-6), (-1, 1e-6), (float("nan"), 1e-6), (3, 0), (3, 0.5)]
+)
+def test_promises_that_are_none_are_refused(epsilon: float, delta: float) -> None:
+    with pytest.raises(TytoError, match="must be from"):
+        needed_noise(epsilon, delta)
+
+
+def test_without_dp_accounting_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "has_accounting", lambda: False)
+    with pytest.raises(MissingExtraError, match=r"tytoalba\[privacy\]"):
+        epsilon_of(1.0, 1e-6)
