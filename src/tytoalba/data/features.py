@@ -126,6 +126,7 @@ def describe(gcc: GccPhat) -> dict[str, Any]:
         "bands": [[low, high if np.isfinite(high) else None] for low, high in gcc.band_list],
         "single_band": gcc.bands is gcc.band_list[0],
         "parts": gcc.parts,
+        **({"exact": True} if gcc.exact else {}),  # as files have it that were written before
     }
 
 
@@ -133,9 +134,9 @@ def read_description(described: dict[str, Any], array: MicArray) -> GccPhat:
     """The features that `describe` described, for an array."""
     listed = tuple((low, np.inf if high is None else high) for low, high in described["bands"])
     bands = listed[0] if described["single_band"] else listed
-    return GccPhat.for_array(
-        array, described["n_samples"], bands, described["max_lag"], described.get("parts", 1)
-    )
+    n_samples, max_lag = described["n_samples"], described["max_lag"]
+    parts, exact = described.get("parts", 1), bool(described.get("exact", False))
+    return GccPhat.for_array(array, n_samples, bands, max_lag, parts, exact)
 
 
 def extract(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,8 @@ def fitting_prior(task: Task, prior: str | Prior) -> Prior | None:
         found: Prior | None = prior
     else:
         found = find_prior(task.array) if prior == "auto" and task.array else Prior.load(prior)
-    fits = found and found.gcc == task.gcc and task.n_directions == found.n_directions
+    same = found and task.gcc and replace(found.gcc, exact=task.gcc.exact) == task.gcc
+    fits = found and same and task.n_directions == found.n_directions
     if not fits and prior != "auto":
         name = "" if isinstance(prior, Prior) else f" {prior}"
         raise TytoError(

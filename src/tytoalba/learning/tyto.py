@@ -161,29 +161,42 @@ class Tyto(Method):
             result[side == k] = X[side == k][:, order]
         return result
 
-    def lesson(self, phase: Phase) -> Lesson:
-        """A phase as the sums take it: what can be taken away again without the frames."""
+    def lesson(self, phase: Phase, by_frame: bool = False) -> Lesson:
+        """A phase as the sums take it: what can be taken away again without the frames.
+
+        by_frame: the rows of a frame, one of each side, stand together; else all rows of a side.
+        """
         X, azimuth = self._checked(phase)
-        rows = [
-            (self._here(H), self._here(Y))
-            for some in blocks(len(X))
-            for H, Y in self._rows(X[some], azimuth[some])
-        ]
+        rows = []
+        for some in blocks(len(X)):
+            sides = [(self._here(H), self._here(Y)) for H, Y in self._rows(X[some], azimuth[some])]
+            if by_frame and self.sides == "all":
+                both = (np.stack(part, axis=1) for part in zip(*sides, strict=True))
+                H, Y = (part.reshape(-1, part.shape[-1]) for part in both)
+                sides = [(H, Y)]
+            rows += sides
         H, Y = (np.concatenate(part) for part in zip(*rows, strict=True)) if rows else self._no_rows()
         return Lesson(H, Y, count_directions(azimuth, self.task.n_directions))
 
-    def plain_rows(self, n_frames: int) -> NDArray[np.bool_]:
+    def plain_rows(self, n_frames: int, by_frame: bool = False) -> NDArray[np.bool_]:
         """Which rows of a `lesson` of that many frames are seen from the plain side, as they were heard."""
         if self.sides == "one":
             raise TytoError("frames that are learned from one side only do not tell from which")
+        if by_frame:
+            return np.tile(np.arange(self.n_views) == 0, n_frames)
         views = [
             np.repeat(np.arange(self.n_views) == 0, len(range(n_frames)[some])) for some in blocks(n_frames)
         ]
         return np.concatenate([np.zeros(0, np.bool_), *views])
 
-    def add(self, lesson: Lesson) -> None:
+    def add(self, lesson: Lesson | Sums) -> None:
         """Learn a lesson: the same to the bit as `learn` with its phase."""
-        self._change(copy(self._head).learn(lesson.H, lesson.Y), self._counts + lesson.counts)
+        head = copy(self._head)
+        if isinstance(lesson, Lesson):
+            head.learn(lesson.H, lesson.Y)
+        else:
+            head.merge(lesson.head)
+        self._change(head, self._counts + lesson.counts)
 
     def remove(self, lesson: Lesson | Sums) -> None:
         """Forget a lesson exactly; one that was never learned is refused where that shows."""
@@ -196,9 +209,11 @@ class Tyto(Method):
             head.separate(lesson.head)
         self._change(head, self._counts - lesson.counts)
 
-    def sums(self, lesson: Lesson) -> Sums:
-        """A lesson as its own sums: of one size however long it is."""
-        return Sums(self._empty().learn(lesson.H, lesson.Y), lesson.counts)
+    def sums(self, lesson: Lesson, more: Sums | None = None) -> Sums:
+        """A lesson as its own sums: of one size however long it is. more: sums that it is added to."""
+        if more is None:
+            return Sums(self._empty().learn(lesson.H, lesson.Y), lesson.counts)
+        return Sums(more.head.learn(lesson.H, lesson.Y), more.counts + lesson.counts)
 
     def read_sums(self, memory: Memory) -> Sums:
         """The sums of a lesson that a file kept; what cannot be is refused."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,18 +22,26 @@ from tytoalba.signal.gcc import GccPhat
 from tytoalba.storage.age import Keys
 from tytoalba.storage.soundfiles import read_audio
 
+VERSIONS = (1, 2)
+NEWEST = max(VERSIONS)
+"""1: features in float32, whose last bits depend on the CPU. 2: exact ones, the same on every machine."""
+
 
 @dataclass(frozen=True)
 class FrontEnd:
-    """What lies between the sound of an array and its prior. array: as it is mounted."""
+    """What lies between the sound of an array and its prior. array: as it is mounted.
+
+    version: states keep the one that they were made with, or they would not know their lessons again.
+    """
 
     array: MicArray
     prior: Prior
+    version: int = NEWEST
 
-    @property
+    @cached_property
     def gcc(self) -> GccPhat:
         """The features, in the order of microphones of the prior."""
-        return self.prior.gcc
+        return replace(self.prior.gcc, exact=self.version != 1)
 
     @cached_property
     def fit(self) -> Fit:

@@ -31,7 +31,7 @@ from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.decisions import Decision, count_sources, known
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import fitting_prior
-from tytoalba.localizer.frontend import FrontEnd
+from tytoalba.localizer.frontend import NEWEST, FrontEnd
 from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.model import Model
 from tytoalba.localizer.state import KIND as STATE
@@ -95,7 +95,8 @@ class Localizer:
     def __init__(self, known: State | Model) -> None:
         self._known = known
         self._model: Model | None = None
-        self._frontend = FrontEnd(known.array, known.prior)
+        version = known.frontend if isinstance(known, State) else NEWEST
+        self._frontend = FrontEnd(known.array, known.prior, version)
         self._feeding: tuple[Options, Stream] | None = None
         self.on_change: Callable[[Change, State], None] | None = None
         """Called after every change with what was done and the state afterwards: the store listens."""
@@ -172,7 +173,8 @@ class Localizer:
         """
         state = other.state
         options = {name: value for name, value in state.options.items() if name != "seed"}
-        return cls(State.new(state.array, state.prior, state.options["seed"], **options))
+        seed, frontend = state.options["seed"], state.frontend
+        return cls(State.new(state.array, state.prior, seed, frontend=frontend, **options))
 
     @classmethod
     def load(cls, path: str | Path, keys: Keys = None) -> Localizer:

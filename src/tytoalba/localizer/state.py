@@ -9,10 +9,8 @@ the same bytes in any order, and a lesson that was forgotten leaves none.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +22,8 @@ from tytoalba.errors import FileError, TytoError
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.tyto import Lesson, Sums, Tyto
+from tytoalba.localizer.frontend import NEWEST, VERSIONS
+from tytoalba.localizer.lessons import gather, lesson_name
 from tytoalba.localizer.model import (
     Model,
     checked_options,
@@ -34,7 +34,7 @@ from tytoalba.localizer.model import (
     refuse_removed,
     task_of,
 )
-from tytoalba.localizer.offsets import BOUND, N_SUMS, Offsets, offsets_of
+from tytoalba.localizer.offsets import BOUND, N_SUMS, Offsets
 from tytoalba.localizer.release import release_gate
 from tytoalba.signal.array import MicArray
 from tytoalba.storage.tensors import Arrays, pack, unpack
@@ -77,6 +77,7 @@ class State:
 
     owner: fingerprint of whose ledger (`store`) says what was learned; "" where there is none.
     release: sums for private releases; None in a state that was made before there were any.
+    frontend: version of the front end (`FrontEnd`) that all its lessons came through.
     """
 
     array: MicArray
@@ -86,14 +87,18 @@ class State:
     kept: dict[str, Kept] = field(default_factory=dict)
     owner: str = ""
     release: Offsets | None = field(default_factory=Offsets.none)
+    frontend: int = NEWEST
 
     @classmethod
-    def new(cls, array: MicArray, prior: Prior, seed: int, **options: Any) -> State:
+    def new(
+        cls, array: MicArray, prior: Prior, seed: int, *, frontend: int = NEWEST, **options: Any
+    ) -> State:
         """A state that has learned nothing. options: those of `DEFAULTS` that shall be others."""
         if unknown := [name for name in options if name not in DEFAULTS]:
             raise TytoError(f"no option called {unknown[0]!r}; known: {', '.join(DEFAULTS)}")
         chosen = checked_options(DEFAULTS | options | {"seed": seed})
-        return cls(fitting(array, prior, chosen["n_features"]), _learner(prior, chosen), chosen)
+        array = fitting(array, prior, chosen["n_features"])
+        return cls(array, _learner(prior, chosen), chosen, frontend=_checked_frontend(frontend))
 
     @property
     def prior(self) -> Prior:
@@ -122,39 +127,33 @@ class State:
         smallest = min(self.lessons.values())
         return release_gate(self.n_frames, self.options["n_features"], smallest, self.learner.counts)
 
-    def teach(self, phase: Phase, keep: Kept | None = None) -> str:
+    def teach(self, phase: Phase | Iterable[Phase], keep: Kept | None = None) -> str:
         """Learn frames; returns the lesson's digest. A lesson that is known already is refused.
 
-        keep: what to write beside its rows, which are then kept.
+        phase: all frames of the lesson, or blocks of them. keep: what to write beside its rows or sums,
+        which are then kept.
         """
-        lesson = self.learner.lesson(phase)
-        name = self.name(lesson)
-        if not len(phase) or not np.isfinite(phase.azimuth).any(axis=1).all():
-            raise TytoError("a lesson needs frames, and each of them a source; leave the silent ones out")
-        if name in self.lessons:
+        lesson = gather(self.learner, phase, self.options["seed"], self.frontend)
+        if lesson.name in self.lessons:
             raise TytoError("this was taught already; to count it more often would not make it truer")
-        self.learner.add(lesson)
-        self.lessons[name] = len(phase)
-        own = self._offsets(lesson, len(phase))
+        self.learner.add(lesson.part)
+        self.lessons[lesson.name] = lesson.n_frames
+        own = None if self.release is None else lesson.release
         self._change_release(own)
         if keep is not None:
-            self.kept[name] = replace(keep, part=_smaller(self.learner, lesson), release=own)
-        return name
+            self.kept[lesson.name] = replace(keep, part=lesson.part, release=own)
+        return lesson.name
 
-    def forget(self, phase: Phase) -> str:
+    def forget(self, phase: Phase | Iterable[Phase]) -> str:
         """Take away what these frames taught, exactly; frames that were not taught are refused."""
-        lesson = self.learner.lesson(phase)
-        name = self.name(lesson)
-        if name not in self.lessons:
-            raise TytoError(
-                "this recording was not taught here, or not at this direction, or from another piece of it: "
-                "nothing was changed"
-            )
-        self.learner.remove(lesson)
-        self._change_release(self._offsets(lesson, len(phase)), sign=-1)
-        del self.lessons[name]
-        self.kept.pop(name, None)
-        return name
+        lesson = gather(self.learner, phase, self.options["seed"], self.frontend)
+        if lesson.name not in self.lessons:
+            raise TytoError(_unknown(self.frontend))
+        self.learner.remove(lesson.part)
+        self._change_release(lesson.release, sign=-1)
+        del self.lessons[lesson.name]
+        self.kept.pop(lesson.name, None)
+        return lesson.name
 
     def forget_kept(self, which: Callable[[Kept], bool]) -> list[str]:
         """Take away all kept lessons that the function picks, exactly."""
@@ -172,6 +171,12 @@ class State:
 
     def merge(self, other: State) -> None:
         """Add all that another state has learned; the same lesson in both is refused."""
+        if self.frontend != other.frontend:
+            raise TytoError(
+                "these states cannot be merged: they differ in the version of their front end "
+                f"({self.frontend} and {other.frontend}), which computes features from sound. Teach the "
+                "lessons of the older one to a new state, `tyto new B --like A`"
+            )
         same = [
             (self.options, other.options, "options or seed: make one like the other, `tyto new B --like A`"),
             (_meaning(self.prior), _meaning(other.prior), "prior"),
@@ -195,21 +200,13 @@ class State:
         else:
             self.release = self.release.plus(other.release)
 
-    def _offsets(self, lesson: Lesson, n_frames: int) -> Offsets | None:
-        """What a lesson adds to the sums for releases; None in a state that has none."""
-        return None if self.release is None else offsets_of(lesson.Y[self.learner.plain_rows(n_frames)])
-
     def _change_release(self, offsets: Offsets | None, sign: int = 1) -> None:
         if self.release is not None and offsets is not None:
             self.release = self.release.plus(offsets, sign)
 
     def name(self, lesson: Lesson) -> str:
         """By what a lesson is known again: a digest of its rows that only who has the seed can compute."""
-        key = hashlib.sha256(b"tytoalba lesson" + int(self.options["seed"]).to_bytes(8, "big")).digest()
-        found = hmac.new(key, digestmod=hashlib.sha256)
-        for values in lesson:
-            found.update(np.ascontiguousarray(values).tobytes())
-        return found.hexdigest()[:32]
+        return lesson_name(lesson, self.options["seed"], self.frontend)
 
     def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
         """Every stored array: name, values, purpose."""
@@ -234,6 +231,7 @@ class State:
                 name: {"who": k.who, "azimuth": list(k.azimuth), "time": k.time}
                 for name, k in self.kept.items()
             },
+            **({"frontend": self.frontend} if self.frontend != 1 else {}),
             **of_prior,
         }
         if self.release is not None:
@@ -260,7 +258,9 @@ class State:
             learner.check()
             kept = {name: _kept(learner, name, about, arrays) for name, about in header["kept"].items()}
             release = _release(header.get("release"), arrays)
-            state = cls(array, learner, options, {**header["lessons"]}, kept, header["owner"], release)
+            frontend = _checked_frontend(header.get("frontend", 1))
+            lessons, owner = {**header["lessons"]}, header["owner"]
+            state = cls(array, learner, options, lessons, kept, owner, release, frontend)
             state._check()
             return state
         except (TytoError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -308,11 +308,27 @@ def _learner(prior: Prior, options: dict[str, Any]) -> Tyto:
     return Tyto(task_of(prior, options["seed"]), prior=prior, answers="anywhere", sides="all", **named)
 
 
-def _smaller(learner: Tyto, lesson: Lesson) -> Lesson | Sums:
-    """What is needed to take a lesson away: its rows, or its sums where these are smaller."""
-    D, C = lesson.H.shape[1], lesson.Y.shape[1]
-    rows_are_smaller = len(lesson.H) * (D + C) <= 8 * (D * (D + 1) // 2 + D * C)
-    return lesson if rows_are_smaller else learner.sums(lesson)
+def _checked_frontend(version: Any) -> int:
+    if type(version) is not int or version not in VERSIONS:
+        known = " and ".join(map(str, VERSIONS))
+        raise FileError(
+            f"its front end has version {str(version)[:20]}, this program knows {known}: a newer one made it"
+        )
+    return version
+
+
+def _unknown(frontend: int) -> str:
+    """Why a recording is not forgotten that no lesson is known of."""
+    why = (
+        "this recording was not taught here, or not at this direction, or from another piece of it: "
+        "nothing was changed"
+    )
+    if frontend == 1:
+        why += (
+            ". The state is an old one (front end 1), whose features depend on the type of CPU: if it was "
+            "taught on another machine, forget it there, or teach the lessons that shall stay to a new state"
+        )
+    return why
 
 
 def _kept_arrays(kept: Kept) -> Arrays:

@@ -8,7 +8,8 @@ spectrum C_k = conj(X_i,k) X_j,k / |X_i,k X_j,k|,
 
 which over the full band is the inverse FFT of C. A pure whole-sample delay peaks at exactly 1; a bin
 without energy counts 0, so silence gives zeros, never NaN. Frames are weighted with a periodic Hamming
-window. A frame's values do not depend on which frames it is computed with, to the bit.
+window. A frame's values do not depend on which frames it is computed with, to the bit; `exact` ones not even
+on the machine.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from tytoalba.errors import AudioError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
+from tytoalba.signal.phases import PHASE_BITS, cosines, hamming, phases, phases_of_tensor
 
 if TYPE_CHECKING:
     import torch
@@ -36,6 +38,10 @@ Band = tuple[float, float]
 FULL_BAND: Band = (0.0, np.inf)
 SPEECH_BAND: Band = (100.0, 8000.0)
 """Hz; more accurate and faster than the full band for speech of 8 kHz bandwidth."""
+LONGEST_EXACT = 2**20
+"""Samples of a frame whose sums of whole numbers stay below 2^53."""
+SAMPLES_AT_ONCE = 2**17
+"""Of all microphones: what stays in the cache of a processor."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,9 @@ class GccPhat:
     parts : int
         Beside the whole frame, windows of 1/parts of it are transformed, each half a window after the last:
         2 parts - 1 of them, or none for 1. Who talks changes from one to the next.
+    exact : bool
+        Phases are rounded to steps of 2^-11 (`phases`) and all sums are those of whole numbers: the same bits
+        whatever the FFT, BLAS, number of threads, batch, CPU or device, in up to twice the time.
 
     Returns
     -------
@@ -85,6 +94,7 @@ class GccPhat:
     max_lag: int
     bands: Band | tuple[Band, ...] = FULL_BAND
     parts: int = 1
+    exact: bool = False
 
     def __post_init__(self) -> None:
         if not self.pairs or any(i == j or min(i, j) < 0 for i, j in self.pairs):
@@ -102,6 +112,8 @@ class GccPhat:
                 )
         if self.parts < 1:
             raise ValueError(f"parts must be at least 1, got {self.parts}")
+        if self.exact and self.n_samples > LONGEST_EXACT:
+            raise ValueError(f"exact frames have at most {LONGEST_EXACT} samples, got {self.n_samples}")
         if self.parts > 1:
             _ = self.window  # says what is wrong with windows so short
 
@@ -113,11 +125,12 @@ class GccPhat:
         bands: Band | Sequence[Band] = FULL_BAND,
         max_lag: int | None = None,
         parts: int = 1,
+        exact: bool = False,
     ) -> GccPhat:
         """All pairs of an array; by default its frames (`frame_length`) and its lags (`max_lag`)."""
         lag = array.max_lag if max_lag is None else max_lag
         n = n_samples or array.frame_length
-        return cls(array.pairs, n, array.sample_rate, lag, _tidy_bands(bands), parts)
+        return cls(array.pairs, n, array.sample_rate, lag, _tidy_bands(bands), parts, exact)
 
     @cached_property
     def whole(self) -> GccPhat:
@@ -190,27 +203,63 @@ class GccPhat:
         if type(frames).__module__.startswith("torch"):
             return cast(Frames, self._torch(frames))
         x = self._checked(frames)
+        result: Any = self._exactly([x]) if self.exact else self._quickly(x)
+        _refuse_nonfinite(bool(np.isfinite(result).all()))
+        return cast(Frames, result[:, 0] if self.bands is self.band_list[0] else result)
+
+    def _quickly(self, x: Float) -> Float:
         result: Any = np.empty((len(x), len(self.band_list), len(self.pairs), self.n_lags), x.dtype)
         for rows, real, imag in self.cross_spectra(x):
             for b, (even, odd) in enumerate(self._transforms(x.dtype.str)):
                 band = slice(self.bins[b][0] - self.span[0], self.bins[b][1] - self.span[0])
                 # one product a frame (matmul over the stack): its rounding cannot depend on the batch
                 _fold(result[rows, b], real[..., band] @ even, imag[..., band] @ odd)
-        _refuse_nonfinite(bool(np.isfinite(result).all()))
-        return cast(Frames, result[:, 0] if self.bands is self.band_list[0] else result)
+        return np.asarray(result)
 
     def _with_windows(self, frames: Any) -> Any:
         self._check_shape(tuple(frames.shape))
-        n = self.window.n_samples
-        cut = [frames[..., k * n // 2 : k * n // 2 + n] for k in range(self.n_windows)]
-        looks = [self.whole(frames), *map(self.window, cut)]
-        shape = len(self.band_list), len(self.pairs), self.n_lags
-        looks = [look.reshape(len(look), *shape) for look in looks]
-        if isinstance(looks[0], np.ndarray):
+        n, is_tensor = self.window.n_samples, type(frames).__module__.startswith("torch")
+        x = frames if is_tensor else self._checked(frames)
+        cut = [x[..., k * n // 2 : k * n // 2 + n] for k in range(self.n_windows)]
+        if self.exact and not is_tensor:
+            looks: list[Any] = [self.whole._exactly([x]), self.window._exactly(cut)]
+            _refuse_nonfinite(all(bool(np.isfinite(look).all()) for look in looks))
+        else:
+            shape = len(x), len(self.band_list), len(self.pairs), self.n_lags
+            looks = [look.reshape(shape) for look in (self.whole(x), *map(self.window, cut))]
+        if not is_tensor:
             return np.concatenate(looks, axis=1)
         import torch
 
         return torch.cat(looks, dim=1)
+
+    def _exactly(self, looks: list[Float]) -> Float:
+        """GCC-PHAT of looks (n_frames, n_mics, n_samples) at the same frames: the bands of one after another.
+
+        Microphones come first on the way, so that what belongs together lies together.
+        """
+        from scipy.fft import rfft
+
+        n_frames, n_mics, n = looks[0].shape
+        window, tables, n_looks = hamming(n), _whole_transforms(self), len(looks)
+        shape = n_looks, len(self.band_list), len(self.pairs), self.n_lags
+        result: Any = np.empty((n_frames, *shape), looks[0].dtype)
+        block = max(1, SAMPLES_AT_ONCE // (n_looks * n_mics * n))
+        for first in range(0, n_frames, block):
+            rows = slice(first, min(first + block, n_frames))
+            weighted = np.empty((n_mics, rows.stop - first, n_looks, n))
+            for number, look in enumerate(looks):
+                np.multiply(look[rows].swapaxes(0, 1), window, out=weighted[:, :, number])
+            with np.errstate(invalid="ignore"):  # infinite samples become NaN, and are refused
+                real, imag = self._crossed(*phases(weighted.reshape(n_mics, -1, n), *self.span, rfft))
+            for b, (even, odd, unit) in enumerate(tables):
+                band = slice(self.bins[b][0] - self.span[0], self.bins[b][1] - self.span[0])
+                whole = np.empty((len(self.pairs), real.shape[1], self.n_lags))
+                _fold(whole, real[..., band] @ even, imag[..., band] @ odd)
+                whole *= unit
+                by_pair = result[rows, :, b].transpose(2, 0, 1, 3)
+                np.add(whole.reshape(by_pair.shape), 0.0, out=by_pair, casting="same_kind")  # no -0.0
+        return np.asarray(result.reshape(n_frames, n_looks * len(self.band_list), *shape[2:]))
 
     def cross_spectra(self, frames: Float, block: int = 0) -> Iterator[tuple[slice, Float, Float]]:
         """Whitened cross spectra in blocks of frames: (rows, real, imaginary), each (F, P, bins of span)."""
@@ -232,13 +281,23 @@ class GccPhat:
                 im *= size
             real = np.empty((len(re), len(self.pairs), stop - start), frames.dtype)
             imag = np.empty_like(real)
-            term = np.empty_like(real[:, 0])
-            for p, (i, j) in enumerate(self.pairs):
-                np.multiply(re[:, i], re[:, j], out=real[:, p])
-                real[:, p] += np.multiply(im[:, i], im[:, j], out=term)
-                np.multiply(re[:, i], im[:, j], out=imag[:, p])
-                imag[:, p] -= np.multiply(im[:, i], re[:, j], out=term)
+            self._cross(re.swapaxes(0, 1), im.swapaxes(0, 1), real.swapaxes(0, 1), imag.swapaxes(0, 1))
             yield rows, real, imag
+
+    def _crossed(self, re: Float, im: Float) -> tuple[Float, Float]:
+        """Products of each pair's phases (M, F, K), the first conjugated: real and imaginary, (P, F, K)."""
+        real = np.empty((len(self.pairs), *re.shape[1:]), re.dtype)
+        imag = np.empty_like(real)
+        self._cross(re, im, real, imag)
+        return real, imag
+
+    def _cross(self, re: Float, im: Float, real: Float, imag: Float) -> None:
+        term = np.empty_like(real[0])
+        for p, (i, j) in enumerate(self.pairs):
+            np.multiply(re[i], re[j], out=real[p])
+            real[p] += np.multiply(im[i], im[j], out=term)
+            np.multiply(re[i], im[j], out=imag[p])
+            imag[p] -= np.multiply(im[i], re[j], out=term)
 
     def _transforms(self, dtype: str) -> list[tuple[Float, Float]]:
         return [_inverse_transform(self, start, stop, dtype) for start, stop in self.bins]
@@ -274,17 +333,25 @@ class GccPhat:
         if not len(x):  # torch cannot transform nothing
             return x.new_empty(self(np.empty(tuple(x.shape), numpy_dtype)).shape)
         start, stop = self.span
-        X = torch.fft.rfft(x * on_device(_hamming(self.n_samples, numpy_dtype)), dim=-1)[..., start:stop]
-        size = X.abs()
-        X = torch.where(size > 0, X / torch.where(size > 0, size, 1.0), 0.0)
+        if self.exact:
+            re, im = phases_of_tensor(x.double() * on_device(hamming(self.n_samples).copy()), start, stop)
+            tables = _whole_transforms(self)
+        else:
+            X = torch.fft.rfft(x * on_device(_hamming(self.n_samples, numpy_dtype)), dim=-1)[..., start:stop]
+            size = X.abs()
+            X = torch.where(size > 0, X / torch.where(size > 0, size, 1.0), 0.0)
+            re, im = X.real, X.imag
+            tables = [(even, odd, 1.0) for even, odd in self._transforms(numpy_dtype)]
         first, second = (list(side) for side in zip(*self.pairs, strict=True))
-        C = X[:, first].conj() * X[:, second]  # (F, P, K)
+        real = re[:, first] * re[:, second] + im[:, first] * im[:, second]  # (F, P, K)
+        imag = re[:, first] * im[:, second] - im[:, first] * re[:, second]
         bands = []
-        for (low, high), (even, odd) in zip(self.bins, self._transforms(numpy_dtype), strict=True):
-            part = C[..., low - start : high - start]
-            e, o = part.real @ on_device(even), part.imag @ on_device(odd)
+        for (low, high), (even, odd, unit) in zip(self.bins, tables, strict=True):
+            band = slice(low - start, high - start)
+            e, o = real[..., band] @ on_device(even), imag[..., band] @ on_device(odd)
             e0, rest = e[..., :1], e[..., 1:]
-            bands.append(torch.cat([(rest + o).flip(-1), e0, rest - o], dim=-1))
+            both = torch.cat([(rest + o).flip(-1), e0, rest - o], dim=-1)
+            bands.append((both * unit + 0.0).to(x.dtype) if self.exact else both)
         return bands[0] if self.bands is self.band_list[0] else torch.stack(bands, dim=1)
 
 
@@ -353,6 +420,23 @@ def _inverse_transform(gcc: GccPhat, start: int, stop: int, dtype: str) -> tuple
     phase = 2 * np.pi / gcc.n_samples * np.outer(np.arange(start, stop), lags)  # (K, L)
     weight = gcc.bin_weights(start, stop)[:, None]
     return (weight * np.cos(phase)).astype(dtype), (weight * np.sin(phase[:, 1:])).astype(dtype)
+
+
+@lru_cache(maxsize=64)
+def _whole_transforms(gcc: GccPhat) -> list[tuple[Float, Float, float]]:
+    """The same of each band in whole numbers, and what one of their products' sums is worth.
+
+    Every sum is below 2^53: two phases are at most 2^22 (1 + 2^-10), the weights of all bins n_samples.
+    """
+    bits = min(16, 29 - (gcc.n_samples - 1).bit_length())
+    found: list[tuple[Float, Float, float]] = []
+    for start, stop in gcc.bins:
+        k = np.arange(start, stop)
+        weight = np.where((k == 0) | (2 * k == gcc.n_samples), 1, 2)
+        even, odd = cosines(gcc.n_samples, np.outer(k, np.arange(gcc.max_lag + 1)), bits)
+        unit = 1.0 / (int(weight.sum()) << (2 * PHASE_BITS + bits))
+        found.append((even * weight[:, None], odd[:, 1:] * weight[:, None], unit))
+    return found
 
 
 def _fold(result: Float, even: Float, odd: Float) -> None:

@@ -22,9 +22,9 @@ TOP = 12.0
 
 
 def prior_gcc(array: MicArray) -> GccPhat:
-    """The features that priors of an array take."""
+    """The features that priors of an array take: exact ones; those in floats are near enough."""
     bands = tuple(band for band in PRIOR_BANDS if band[0] < array.sample_rate / 2)
-    return GccPhat.for_array(array, array.frame_length, bands, parts=PARTS)
+    return GccPhat.for_array(array, array.frame_length, bands, parts=PARTS, exact=True)
 
 
 def steering_matrices(array: MicArray, gcc: GccPhat) -> dict[str, NDArray[np.float64]]:
