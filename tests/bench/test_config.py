@@ -203,3 +203,37 @@ def test_changes() -> None:
 def test_changes_that_are_refused(change: str, message: str) -> None:
     with pytest.raises(TytoError, match=message):
         load_config("quick", [change])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = " + "[" * 5000, "nested more than"),
+        ("seeds = [" + "1" * 5000 + "]", "digits"),
+        (".".join("a" * 50_000) + " = 1", "more than 10 parts"),
+        ("bands = [[1" + "0" * 400 + ", 2]]", "of another kind than expected"),
+        ("options = 3", "of another kind than expected"),
+        ("variants = [1]", "no method called 1"),
+        ("variants = {tyto = 3}", "of another kind than expected"),
+        ("base = 'quick'\noptions = 3", "does not fit the benchmark that is its base"),
+        ("base = 'quick'\nmethods = 3", "must be a list|does not fit"),
+        ("base = []", "no benchmark called"),
+        ("methods = [[]]", "of another kind than expected"),
+        ("options = {tyto = {day = 1979-05-27}}", "of another kind than expected"),
+        (f"seeds = {list(range(20_000))}\norders = {['contiguous'] * 2000}", "more than 100000 runs"),
+        ("#" * 300_000, "larger than"),
+    ],
+)
+def test_hostile_files_are_refused_in_words(tmp_path: Path, text: str, why: str) -> None:
+    """They ended in tracebacks."""
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(TytoError, match=why):
+        load_config(str(tmp_path / "x.toml"))
+
+
+@pytest.mark.parametrize(
+    "change", ["seeds=" + "[" * 5000, "seeds=[" + "1" * 5000 + "]", "a.b.c.d.e.f.g.h.i.j.k=1"]
+)
+def test_hostile_changes_are_refused_in_words(change: str) -> None:
+    with pytest.raises(TytoError, match="is not valid TOML"):
+        load_config("quick", [change])

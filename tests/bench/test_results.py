@@ -322,3 +322,19 @@ def test_mutated_files_are_refused_or_summarised(tmp_path: Path, data: st.DataOb
     assert tables.markdown(made) + tables.latex(made)
     assert tables.csv_rows(found)
     assert page.page(runs, found, made)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[" * 100_000, "nested more than 50 deep"),
+        ('{"a":' * 100_000, "nested more than 50 deep"),
+        ("1" * 5000, "too many digits"),
+        ("\udcff", "not a JSON file in UTF-8"),
+        ("{", "was it cut short"),
+    ],
+)
+def test_hostile_files_are_refused_in_words(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "x.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(DataError, match=why):
+        results.load_results(tmp_path / "x.json")

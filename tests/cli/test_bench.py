@@ -169,7 +169,7 @@ def test_refusals(tyto: Tyto, tmp_path: Path, arguments: list[str], message: str
 
 
 def test_results_that_cannot_be_shown(tyto: Tyto, tmp_path: Path) -> None:
-    assert "cannot be read" in tyto("report", tmp_path / "nothing.json").error
+    assert "is not a file" in tyto("report", tmp_path / "nothing.json").error
     (tmp_path / "x.json").write_text("{}")
     assert "lacks 'format'" in tyto("report", tmp_path / "x.json", "-o", tmp_path / "out").error
     assert not (tmp_path / "out").exists()

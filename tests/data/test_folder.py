@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tytoalba.data.datasets import open_dataset
-from tytoalba.data.folder import open_folder, write_array, write_recording
+from tytoalba.data.folder import _read_labels, open_folder, write_array, write_recording
 from tytoalba.errors import ArrayError, AudioError, DataError, WrongKeyError
 from tytoalba.signal.array import load_array
 from tytoalba.storage.soundfiles import write_audio
@@ -252,3 +252,17 @@ def test_labels_come_back_to_the_bit(root: Path, labels: list[tuple[int, list[fl
     assert width == max([2, *(len(directions) for _, directions in labels)])
     np.testing.assert_array_equal(recording.azimuth, azimuth[:, :width])
     assert not list((root / "test").glob(".*"))
+
+
+def test_a_table_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    """Frames times sources is what labels take: a table of 2 MB took 80 GB."""
+    rows = "0,1\n" * 100_000 + "".join(f"{frame},\n" for frame in range(100_000))
+    (tmp_path / "x.csv").write_text("frame,azimuth\n" + rows)
+    with pytest.raises(DataError, match="line 66: frame 0 has more than 64 sources"):
+        _read_labels(tmp_path / "x.csv", None)
+    (tmp_path / "x.csv").write_text("frame,azimuth\n" + "9" * 200_000)
+    with pytest.raises(DataError, match=r"cannot read|expected a frame number"):
+        _read_labels(tmp_path / "x.csv", None)
+    (tmp_path / "x.csv").write_text("frame,azimuth\n0," + "9" * 5000 + "\n")
+    with pytest.raises(DataError, match=r"got '0,9{78}'"):
+        _read_labels(tmp_path / "x.csv", None)

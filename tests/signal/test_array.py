@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from tytoalba.errors import ArrayError, TytoError
 from tytoalba.signal.angles import distance, signed_difference, wrap
 from tytoalba.signal.array import (
+    LARGEST_ODAS,
     SPEED_OF_SOUND,
     MicArray,
     builtin_arrays,
@@ -25,6 +27,7 @@ from tytoalba.signal.array import (
     load_array,
     unit_vector,
 )
+from tytoalba.texts import LARGEST_TOML
 
 ARRAYS = builtin_arrays()
 SQUARE = ((0.05, 0.05, 0.0), (-0.05, 0.05, 0.0), (-0.05, -0.05, 0.0), (0.05, -0.05, 0.0))
@@ -594,4 +597,57 @@ def test_odas_of_any_text_gives_an_array_or_an_array_error(text: str) -> None:
             array = odas(folder, text)
         except ArrayError:
             return
+    assert MicArray.from_toml(array.to_toml()) == array
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/*" * 170_000,
+        "/* * " * 70_000,
+        "map = (" * 50_000,
+        "map = (1," * 36_000,
+        "mu = (1, 2," * 30_000,
+        "mu=(" + "1" * 1_000_000,
+        '"\\"' * 100_000,
+        "mu = (0.1, 0.2, 0.3);\n" * 15_000,
+        "mu" + " " * 1_000_000,
+    ],
+    ids=lambda text: text[:9].strip(),
+)
+def test_a_long_hostile_odas_file_takes_no_time(tmp_path: Path, text: str) -> None:
+    """Comments that were never closed took minutes, with the square of their number."""
+    started = time.process_time()
+    with pytest.raises(ArrayError):
+        odas(tmp_path, text)
+    assert time.process_time() - started < 1
+
+
+def test_strings_of_an_odas_file_hold_no_settings(tmp_path: Path) -> None:
+    array = odas(tmp_path, ODAS.replace('"2.1"', '"\\"/* mu = (9, 9, 9); map: (9); fS = 9; "'))
+    assert array == odas(tmp_path, ODAS)
+
+
+def test_files_that_are_too_large_are_refused_unread(tmp_path: Path) -> None:
+    (tmp_path / "large.toml").write_bytes(b"#" * (LARGEST_TOML + 1))
+    with pytest.raises(ArrayError, match="no array file has"):
+        load_array(tmp_path / "large.toml")
+    with pytest.raises(ArrayError, match="no array file has"):
+        odas(tmp_path, "#" * (LARGEST_ODAS + 1))
+
+
+def test_the_most_microphones_are_checked_in_time() -> None:
+    ring = tuple((float(np.cos(t)), float(np.sin(t)), 0.0) for t in np.linspace(0, 6.28, 1024))
+    started = time.process_time()
+    assert MicArray("ring", ring).aperture == pytest.approx(2, abs=1e-4)
+    with pytest.raises(ArrayError, match="microphones 3 and 1023 sit at the same place"):
+        MicArray("ring", (*ring[:-1], ring[3]))
+    with pytest.raises(ArrayError, match="channels count from 0"):
+        MicArray("ring", (*ring, *ring))
+    assert time.process_time() - started < 3
+
+
+def test_names_in_a_file_steer_no_terminal() -> None:
+    array = MicArray("a\x9b31m\u202e\x7f", SQUARE, description="b\x1b[0m\n")
+    assert array.to_toml().replace("\n", "").isprintable()
     assert MicArray.from_toml(array.to_toml()) == array

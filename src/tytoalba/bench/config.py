@@ -19,10 +19,13 @@ from tytoalba.learning.methods import METHODS
 from tytoalba.learning.phases import ORDERS, Order
 from tytoalba.signal.angles import N_DIRECTIONS
 from tytoalba.signal.gcc import Band
+from tytoalba.storage.files import read_toml
+from tytoalba.texts import parse_toml
 
 SEES = ("windows", "plain")
 """Options that say what a method sees of the features; the method itself does not get them."""
 MOST_BASES = 4
+MOST_JOBS = 100_000
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,9 @@ class Config:
         for key in SEES:
             if odd := [t[key] for t in tables if not isinstance(t.get(key, True), bool)]:
                 raise TytoError(f"the option {key} must be true or false; got {odd[0]!r}")
+        variants = sum(len(self.variants.get(method, [{}])) for method in self.methods)
+        if len(self.seeds) * len(self.orders) * variants > MOST_JOBS:
+            raise TytoError(f"more than {MOST_JOBS} runs: fewer methods, variants, orders or seeds, please")
         if len({job.key for job in self.jobs()}) < len(self.jobs()):
             raise TytoError("a method, seed, order or variant is listed twice")
 
@@ -164,18 +170,21 @@ def load_config(name_or_path: str, changes: Sequence[str] = ()) -> Config:
         table = _table(path)
         for change in changes:
             table = _merged(table, _change(change))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise TytoError(f"{path} is not valid TOML: {error}") from error
+    except (TypeError, AttributeError, KeyError) as error:  # a value where its base has a table, or none
+        raise TytoError(f"{path} does not fit the benchmark that is its base: {error}") from error
     known_keys = set(Config.__dataclass_fields__)
     if unknown := sorted(set(table) - known_keys):
         raise TytoError(f"{path}: unknown key {unknown[0]!r}; known: {', '.join(sorted(known_keys))}")
     table.setdefault("name", path.stem)
     try:
         table["bands"] = tuple((float(low), float(high)) for low, high in table.get("bands", [(100, 8000)]))
+        as_json(table)  # TypeError for what no result file can say, such as a date
         frozen: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
         return Config(**frozen)
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, TytoError) else TytoError(f"{path}: {error}") from error
+    except TytoError:
+        raise
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise TytoError(f"{path}: a value is of another kind than expected: {error}") from error
 
 
 def _file_of(name_or_path: str) -> Path:
@@ -188,7 +197,7 @@ def _file_of(name_or_path: str) -> Path:
 
 def _table(path: Path, n_bases: int = 0) -> dict[str, Any]:
     """The keys of a file, upon those of the benchmark that it names as its `base`."""
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = read_toml(path, TytoError)
     if "base" not in table:
         return table
     if n_bases == MOST_BASES:
@@ -205,9 +214,12 @@ def _change(text: str) -> dict[str, Any]:
     if not equals:
         raise TytoError(f"a change is KEY=VALUE, such as seeds=[0,1]; got {text!r}")
     try:
-        return tomllib.loads(f"{key.strip()} = {value}")
-    except tomllib.TOMLDecodeError:  # a word without quotes
-        return tomllib.loads(f"{key.strip()} = {json.dumps(value.strip(), ensure_ascii=False)}")
+        try:
+            return parse_toml(f"{key.strip()} = {value}")
+        except tomllib.TOMLDecodeError:  # a word without quotes
+            return parse_toml(f"{key.strip()} = {json.dumps(value.strip(), ensure_ascii=False)}")
+    except ValueError as error:
+        raise TytoError(f"{text[:80]!r} is not valid TOML: {error}") from error
 
 
 def _merged(table: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:

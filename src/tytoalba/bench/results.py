@@ -6,7 +6,6 @@ MAE is in degrees and ACC in % everywhere here; `summary` averages the rows.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +15,14 @@ import numpy as np
 
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float
+from tytoalba.storage.files import read_json
 
 Metric = Literal["acc", "mae"]
 Subset = tuple[str, int]
 METRICS: tuple[Metric, ...] = ("acc", "mae")
 N_SECTORS = 24
+LARGEST = 2**28
+"""Bytes of a result file; the largest of ours has 7 MB."""
 _LARGEST = {"acc": 1.0, "mae": 180.0}
 
 
@@ -120,15 +122,11 @@ def load(paths: Path | Sequence[Path]) -> list[Run]:
 def load_results(path: str | Path) -> Run:
     """Read and check one result file; DataError names the file, the place and what was expected there."""
     path = Path(path)
+    document = read_json(path, LARGEST, DataError)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
         return _run(path, _At(document, ""))
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not a JSON file in UTF-8 ({error}); was it cut short?") from error
 
 
 @dataclass(frozen=True)

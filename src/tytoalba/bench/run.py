@@ -25,14 +25,16 @@ from tytoalba.bench.data import Announce, BenchData, data_name, load_benchdata
 from tytoalba.bench.job import run_job
 from tytoalba.bench.page import render
 from tytoalba.bench.plots import check_drawing
+from tytoalba.bench.results import LARGEST
 from tytoalba.errors import TytoError
 from tytoalba.learning.methods import METHODS
 from tytoalba.learning.methods.analytic import Analytic
 from tytoalba.learning.methods.finetune import Gradient
 from tytoalba.learning.phases import groups
 from tytoalba.storage.age import Keys
-from tytoalba.storage.files import written_whole
+from tytoalba.storage.files import read_json
 from tytoalba.storage.parallel import available_cores, parallel_map
+from tytoalba.storage.writing import write_whole
 
 FORMAT, VERSION = "tytoalba-results", 1
 
@@ -259,7 +261,7 @@ def _earlier(config: Config, output: Path) -> dict[str, Any] | None:
     if not output.exists():
         return None
     try:
-        found = dict(json.loads(output.read_text(encoding="utf-8")))
+        found = dict(read_json(output, LARGEST))
         same = found["format"] == FORMAT and found["version"] == VERSION
         as_before = _described(Config(config.name))  # what older files do not mention was not there
         may_differ = ("seeds", "data")  # the data themselves are compared
@@ -287,8 +289,7 @@ def _described(config: Config) -> dict[str, Any]:
 
 def _write(result: dict[str, Any], output: Path) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(output) as temporary:
-        temporary.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
+    write_whole(output, json.dumps(result, allow_nan=False).encode())
 
 
 def _versions() -> dict[str, str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 from tytoalba.errors import FileError
-from tytoalba.storage.files import user_folder
+from tytoalba.storage.files import read_toml, user_folder
 
 KNOWN = {"array": "The array of commands that are given none: a built-in name or a TOML file."}
 """Every setting, and what it is for."""
@@ -22,12 +21,12 @@ def settings_file() -> Path:
 def read_settings() -> dict[str, str]:
     """The settings, none where there is no file."""
     path = settings_file()
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{path} is not valid TOML: {error}; mend or remove it") from error
+    try:
+        found = read_toml(path)
+    except FileError as error:
+        raise FileError(f"{error}; mend or remove it") from error
     for key, value in found.items():
         if key not in KNOWN:
             raise FileError(f"{path}: unknown key {key!r}; known: {', '.join(KNOWN)}")
@@ -38,10 +37,9 @@ def read_settings() -> dict[str, str]:
 
 def write_settings(settings: Mapping[str, str]) -> None:
     """Write the settings, whole or not at all."""
-    from tytoalba.storage.files import written_whole
+    from tytoalba.storage.writing import write_whole
 
     path = settings_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in settings.items()]
-    with written_whole(path) as temporary:
-        temporary.write_text("".join(lines), encoding="utf-8")
+    write_whole(path, "".join(lines).encode())

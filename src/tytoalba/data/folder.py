@@ -25,11 +25,15 @@ from tytoalba.errors import DataError, FileError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.storage.age import Keys, is_sealed
-from tytoalba.storage.files import written_whole
 from tytoalba.storage.sealed import read_secret
 from tytoalba.storage.soundfiles import read_audio, write_audio
+from tytoalba.storage.writing import write_whole, written_whole
 
 HEADER = ["frame", "azimuth"]
+MAX_SOURCES = 64
+"""Of one frame; more is a mistake, or a table that is to fill the memory."""
+LARGEST_TABLE = 2**26
+"""Bytes of a table of labels: days of sound."""
 _SOUND = (".wav", ".flac", ".ogg")
 
 
@@ -65,8 +69,7 @@ def open_folder(root: str | Path, keys: Keys = None) -> list[Recording]:
 def write_array(root: str | Path, array: MicArray) -> None:
     """Write the folder's array file; sound in it has one channel a microphone, in order."""
     Path(root).mkdir(parents=True, exist_ok=True)
-    with written_whole(Path(root) / "array.toml") as temporary:
-        temporary.write_text(array.plain_channels().to_toml(), encoding="utf-8")
+    write_whole(Path(root) / "array.toml", array.plain_channels().to_toml().encode())
 
 
 def write_recording(
@@ -103,6 +106,8 @@ def _plain_or_sealed(plain: Path) -> Path:
 
 def _text(path: Path, keys: Keys) -> str:
     """What a small file says; opened in memory if it is sealed."""
+    if path.stat().st_size > LARGEST_TABLE:
+        raise DataError(f"{path} has more than {LARGEST_TABLE} bytes: no table of labels is as long")
     try:
         return read_secret(path, keys).decode("utf-8-sig")
     except (FileError, UnicodeDecodeError) as error:
@@ -118,10 +123,12 @@ def _read_labels(path: Path, keys: Keys) -> tuple[NDArray[np.intp], Float]:
     try:
         rows = csv.reader(io.StringIO(_text(path, keys), newline=""))
         if (header := next(rows, None)) != HEADER:
-            raise DataError(f"{path}: the first line must be {','.join(HEADER)}, got {header}")
+            raise DataError(f"{path}: the first line must be {','.join(HEADER)}, got {str(header)[:200]}")
         for number, row in enumerate(rows, 2):
             frame, azimuth = _read_row(row, f"{path}, line {number}")
             frames[frame] += [] if azimuth is None else [azimuth]
+            if len(frames[frame]) > MAX_SOURCES:
+                raise DataError(f"{path}, line {number}: frame {frame} has more than {MAX_SOURCES} sources")
     except csv.Error as error:
         raise DataError(f"cannot read {path}: {error}") from error
     ids = sorted(frames)
@@ -141,4 +148,4 @@ def _read_row(row: list[str], where: str) -> tuple[int, float | None]:
         return int(frame), azimuth
     except ValueError:
         wanted = "a frame number from 0 and an azimuth in [0, 360) degrees or nothing"
-        raise DataError(f"{where}: expected {wanted}, got {','.join(row)!r}") from None
+        raise DataError(f"{where}: expected {wanted}, got {','.join(row)[:80]!r}") from None

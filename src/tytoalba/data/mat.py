@@ -7,7 +7,7 @@ azimuth in degrees) and the number of speakers I; the test parts come with noise
     qianTesting1_GCCPHAT_SSLR[_SNR<n>dB].mat      "human"        Xte1, Yte1, Ite1
     qianTesting2_GCCPHAT_SSLR[_SNR<n>dB].mat      "loudspeaker"  Xte2, Yte2, Ite2
 
-MATLAB v7.3 files are HDF5 inside, where matrices appear transposed; older ones are read with scipy.
+MATLAB v7.3 files are HDF5 inside, where matrices appear transposed; `matlab` reads older ones.
 X is passed on as it is, not scaled. The Gaussian labels Ztr are not read: `angles.encode` makes them.
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba.data.matlab import matrices
 from tytoalba.errors import DataError, MissingExtraError, TytoWarning
 from tytoalba.signal.angles import N_DIRECTIONS, Float
 
@@ -39,9 +41,6 @@ MAX_SOURCES = 16
 PARTS = {"train": ("Training", "tr"), "human": ("Testing1", "te1"), "loudspeaker": ("Testing2", "te2")}
 """Name of each part: its word in the file name, and the ending of its variables."""
 
-_NUMERIC = {"double", "single", "logical"} | {
-    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
-}
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
@@ -193,7 +192,7 @@ def _variables(path: Path) -> Iterator[Matrices]:
     if _HDF5 in (head[: len(_HDF5)], head[512:]):
         yield from _hdf5(path)
     else:
-        yield _old_format(path)
+        yield from _old_format(path)
 
 
 def _hdf5(path: Path) -> Iterator[Matrices]:
@@ -218,14 +217,10 @@ def _hdf5(path: Path) -> Iterator[Matrices]:
         raise DataError(f"{path}: damaged HDF5: {error}") from error
 
 
-def _old_format(path: Path) -> Matrices:
-    from scipy.io import loadmat, whosmat
-
+def _old_format(path: Path) -> Iterator[Matrices]:
     try:
-        listed = [(name, shape) for name, shape, kind in whosmat(path) if kind in _NUMERIC]
-        names = [n for n, shape in listed if n[:1] in "XYI" and math.prod(shape) <= MAX_ROWS * N_DIRECTIONS]
-        found: dict[str, Any] = loadmat(path, variable_names=names) if names else {}
-    except Exception as error:  # the parser meets damaged bytes with whatever comes to hand
-        what = f"{type(error).__name__}: {error}"[:200]
-        raise DataError(f"{path}: not a MATLAB file, or a damaged one ({what})") from error
-    return {name: found[name] for name in names if isinstance(found.get(name), np.ndarray)}
+        yield {name: matrix for name, matrix in matrices(path).items() if name[:1] in "XYI"}
+    except DataError:
+        raise
+    except (OSError, ValueError, zlib.error, MemoryError) as error:
+        raise DataError(f"{path}: not a MATLAB file, or a damaged one ({str(error)[:200]})") from error

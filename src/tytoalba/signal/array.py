@@ -8,8 +8,6 @@ reported in: an array mounted with its front to the left has yaw 90.
 from __future__ import annotations
 
 import json
-import re
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -24,9 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from tytoalba.errors import ArrayError
 from tytoalba.signal.angles import Float, distance, grid, signed_difference, wrap
+from tytoalba.signal.odas import find_settings
+from tytoalba.texts import LARGEST_TOML, parse_toml
 
 SPEED_OF_SOUND = 343.0
 LARGEST_ARRAY = 5.0
+LARGEST_ODAS = 2**20
+"""Bytes of an ODAS configuration; those that come with ODAS have up to 20 KB."""
 COINCIDENT = 1e-4
 """Microphones closer than this (metres) are taken for a typing error."""
 
@@ -128,10 +130,13 @@ class MicArray:
         turned: NDArray[np.float64] = np.asarray(self.positions) @ rotation.T
         return turned
 
-    @property
+    @cached_property
     def aperture(self) -> float:
         """Largest distance between two microphones in metres."""
-        return max(float(np.linalg.norm(self.coordinates[i] - self.coordinates[j])) for i, j in self.pairs)
+        apart = _distances(self.coordinates)
+        farthest = np.argwhere(np.triu(apart >= apart.max() * (1 - 1e-9)))
+        norms = [float(np.linalg.norm(self.coordinates[i] - self.coordinates[j])) for i, j in farthest]
+        return max(norms, default=float(apart.max()))  # the last where it is not finite
 
     @property
     def max_delay(self) -> float:
@@ -252,8 +257,8 @@ class MicArray:
     def from_toml(cls, text: str, source: str = "array file") -> MicArray:
         """Read an array from the text of its file; unknown keys are refused by name."""
         try:
-            table = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:  # also numbers too long and brackets too deep
+            table = parse_toml(text)
+        except ValueError as error:
             raise ArrayError(f"{source} is not valid TOML: {error}") from error
         known = set(cls.__dataclass_fields__)
         if unknown := sorted(set(table) - known):
@@ -353,20 +358,17 @@ def import_odas(path: str | Path) -> MicArray:
     ((0.02, 0.0, 0.0), (-0.02, 0.0, 0.0))
     """
     path = Path(path)
-    text = re.sub(r"/\*.*?\*/|(?:#|//)[^\n]*", "", _read_text(path), flags=re.DOTALL)
-    number = r"\s*([-+0-9.eE]+)\s*"
-    positions = re.findall(rf"\bmu\s*=\s*\({number},{number},{number}\)", text)
-    if not positions:
+    found = find_settings(_read_text(path, LARGEST_ODAS))
+    if not found.positions:
         raise ArrayError(f"{path}: no microphone found; expected ODAS entries like mu = ( x, y, z );")
-    rate = re.search(r"\bfS\s*=\s*(\d+)", text)
-    mapped = re.search(r"\bmap\s*[:=]\s*\(([^)]*)\)", text)
+    if found.channels == []:
+        raise ArrayError(f"{path}: the channel map is empty; expected map: (1, 2, ...), one per microphone")
     try:
-        channels = tuple(int(c) - 1 for c in mapped.group(1).split(",")) if mapped else ()
         return MicArray(
             name=path.stem,
-            positions=tuple((float(x), float(y), float(z)) for x, y, z in positions),
-            sample_rate=int(rate.group(1)) if rate else 16000,
-            channels=channels,
+            positions=tuple((float(x), float(y), float(z)) for x, y, z in found.positions),
+            sample_rate=int(found.rate or 16000),
+            channels=tuple(int(channel) - 1 for channel in found.channels or ()),
             description=f"imported from the ODAS configuration {path.name}",
         )
     except ValueError as error:
@@ -377,6 +379,12 @@ def unit_vector(azimuth: ArrayLike, elevation: ArrayLike = 0.0) -> NDArray[np.fl
     """Unit vectors pointing to directions in degrees: (..., 3)."""
     az, el = np.broadcast_arrays(np.deg2rad(azimuth), np.deg2rad(elevation))
     return np.stack([np.cos(el) * np.cos(az), np.cos(el) * np.sin(az), np.sin(el)], axis=-1)
+
+
+def _distances(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Metres between each two of some points: (n, n)."""
+    found: NDArray[np.float64] = np.linalg.norm(points[:, None] - points, axis=2)
+    return found
 
 
 def _principal_axes(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -391,13 +399,19 @@ def _plain(value: Any) -> Any:
 
 
 def _quoted(text: str) -> str:
-    """A TOML string: JSON's, but TOML knows no surrogate pairs and wants DEL escaped."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """A TOML string: JSON's, but TOML knows no surrogate pairs, and what steers a terminal is escaped."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in quoted)
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path, most: int = LARGEST_TOML) -> str:
+    """What a file says. most: bytes; a longer one is refused before it is read."""
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise ArrayError(f"{path} has more than {most} bytes, and no array file has; check the path")
+        return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ArrayError(f"cannot read {path}: {error}") from error
 
@@ -406,7 +420,9 @@ def _tidy_positions(name: str, positions: Any) -> tuple[Position, ...]:
     try:
         rows = [tuple(float(value) for value in row) for row in positions]
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArrayError(f"array {name!r}: positions must be numbers in metres, got {positions!r}") from error
+        raise ArrayError(
+            f"array {name!r}: positions must be numbers in metres, got {positions!r:.200}"
+        ) from error
     if any(len(row) not in (2, 3) for row in rows):
         raise ArrayError(f"array {name!r}: each position needs (x, y) or (x, y, z) in metres")
     return tuple((*row, 0.0)[:3] for row in rows)  # type: ignore[misc]
@@ -460,12 +476,11 @@ def _check_positions(array: MicArray) -> None:
             f"{aperture:.4g} m across, larger than {LARGEST_ARRAY:g} m; "
             "positions are metres: did you give centimetres or millimetres?",
         )
-    for i, j in array.pairs:
-        if np.linalg.norm(xyz[i] - xyz[j]) < COINCIDENT:
-            _refuse(array, f"microphones {i} and {j} sit at the same place; one of them is a typing error")
+    for i, j in np.argwhere(np.triu(_distances(xyz) < COINCIDENT, 1))[:1]:
+        _refuse(array, f"microphones {i} and {j} sit at the same place; one of them is a typing error")
     if _principal_axes(array.coordinates[:, :2])[0][0] <= COINCIDENT:
         _refuse(array, "all microphones are above each other: no azimuth can be told from them")
 
 
 def _refuse(array: MicArray, why: str) -> NoReturn:
-    raise ArrayError(f"array {array.name!r}: {why}")
+    raise ArrayError(f"array {array.name[:80]!r}: {why[:500]}")

@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tytoalba.errors import FileError, LockedError, TytoError
 from tytoalba.storage.writing import write_json as write_json
 from tytoalba.storage.writing import written_whole as written_whole
+from tytoalba.texts import LARGEST_TOML, parse_json, parse_toml
 
 if sys.platform == "win32":
     import msvcrt
@@ -56,6 +57,24 @@ def read_bytes(
     if len(content) > limit:
         raise error(f"{path} is larger than {limit} bytes: this is not what it should be; check the path")
     return content
+
+
+def read_toml(path: str | Path, error: type[TytoError] = FileError) -> dict[str, Any]:
+    """The table of a TOML file, hostile or not: too large, too deep or something else is refused."""
+    data = read_bytes(path, LARGEST_TOML, error=error)
+    try:
+        return parse_toml(data.decode("utf-8"))
+    except ValueError as why:
+        raise error(f"{path} is not valid TOML: {why}") from why
+
+
+def read_json(path: str | Path, limit: int = 2**20, error: type[TytoError] = FileError) -> Any:
+    """The value of a JSON file, hostile or not: too large (bytes), too deep or something else is refused."""
+    data = read_bytes(path, limit, error=error)
+    try:
+        return parse_json(data)
+    except ValueError as why:
+        raise error(f"{path}: not a JSON file in UTF-8 ({why}); was it cut short?") from why
 
 
 @contextmanager

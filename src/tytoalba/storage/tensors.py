@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from tytoalba.errors import FileError, TytoError
 from tytoalba.storage.age import Keys, Recipient, is_sealed
-from tytoalba.storage.files import written_whole
 from tytoalba.storage.sealed import read_secret, write_secret
+from tytoalba.storage.writing import written_whole
+from tytoalba.texts import parse_json
 
 LARGEST_HEADER = 16 * 2**20
 """Bytes of JSON that a file may have; ours are some kilobytes, and 50 per lesson, or 600 if it is kept."""
@@ -141,7 +142,7 @@ def header_of(data: bytes) -> str:
     (length,) = struct.unpack("<Q", data[:8])
     if not 2 <= length <= min(LARGEST_HEADER, len(data) - 8):
         raise ValueError("it does not begin as safetensors do")
-    table = json.loads(data[8 : 8 + length], object_pairs_hook=_once)
+    table = parse_json(data[8 : 8 + length], object_pairs_hook=_once)
     text = table["__metadata__"]["tytoalba"]
     if not isinstance(text, str):
         raise TypeError("its header is no text")
@@ -149,7 +150,7 @@ def header_of(data: bytes) -> str:
 
 
 def _object(text: str) -> dict[str, Any]:
-    header = json.loads(text)
+    header = parse_json(text)
     return header if isinstance(header, dict) else {}
 
 
