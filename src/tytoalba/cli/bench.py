@@ -184,6 +184,56 @@ def lessons(
         )
 
 
+@app.command("releases", cls=Command)
+def releases(
+    array: Annotated[str, typer.Argument(help="Built-in array or TOML file; it needs a prior.")] = "pepper",
+    pool: Annotated[int, typer.Option(help="Simulated lessons of each device.")] = 300,
+    test: Annotated[int, typer.Option(help="Simulated recordings to ask about.")] = 60,
+    draws: Annotated[int, typer.Option(help="Releases of each kind, with other lessons and noise.")] = 20,
+    lessons: Annotated[
+        str, typer.Option(help="How many lessons are taught, separated by commas.")
+    ] = "10,30,100,300,1000,3000",
+    seed: Seed = 0,
+    results: Results = None,
+    json: AsJson = False,
+) -> None:
+    """From how many lessons on is a private release (`tyto export`) worth it?
+
+    Devices that are as drawn, or wider and turned, are taught in simulated rooms and released; prior, exact
+    model and release answer in other rooms. Minutes for each device.
+
+    Example:
+
+      tyto bench releases pepper --results releases.json
+    """
+    from tytoalba.bench.releases import measure_releases
+
+    if results and results.is_dir():
+        raise TytoError(f"{results} is a directory, not a file to write")
+    with progress_bar("devices") as steps:
+        measured = measure_releases(
+            array,
+            n_pool=pool,
+            n_test=test,
+            n_releases=draws,
+            n_lessons=_numbers(lessons, "--lessons"),
+            seed=seed,
+            on_progress=steps,
+        )
+    if results:
+        write_json(measured, results)
+    if json:
+        print_json(measured)
+        return
+    table = make_table("device", "unit", "epsilon", "lessons", "prior", "exact", "release", "gain (95 %)")
+    for row in measured["rows"]:
+        low, high = row["interval"]
+        cells = (f"{row[name]:.1f}" for name in ("prior", "exact", "release"))
+        gain = f"{row['gain']:+.1f} ({low:+.1f} to {high:+.1f})"
+        table.add_row(row["device"], row["unit"], f"{row['epsilon']:g}", str(row["lessons"]), *cells, gain)
+    out.print(table)
+
+
 def report(
     results: Annotated[list[Path], typer.Argument(help="Result files (JSON) of tyto bench.")],
     output: OutputFolder = Path("out/report"),
@@ -239,8 +289,8 @@ def speed(json: AsJson = False) -> None:
         say("SRP-PHAT has no peer here: pip install 'tytoalba[sim]' compares it with pyroomacoustics")
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _numbers(text: str, option: str = "--seeds") -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise TytoError(f"--seeds takes numbers such as 0,1,2; got {text!r}") from None
+        raise TytoError(f"{option} takes numbers such as 0,1,2; got {text!r}") from None

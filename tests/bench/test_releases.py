@@ -1,0 +1,47 @@
+"""The table of releases: devices off their drawing, and when a release is worth it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tytoalba.bench.releases import DEVICES, _times, measure_releases, off_drawing
+from tytoalba.errors import TytoError
+from tytoalba.signal.array import load_array
+
+pytest.importorskip("dp_accounting")
+
+
+def test_a_device_off_its_drawing_is_wider_and_turned() -> None:
+    array = load_array("pepper")
+    assert np.allclose(off_drawing(array, 0.0, 0.0).positions, array.positions)
+    before, after = np.array(array.positions), np.array(off_drawing(array, 0.08, 90.0).positions)
+    assert np.allclose(after[:, 0], -1.08 * before[:, 1], atol=2e-5)
+    assert np.allclose(after[:, 1], before[:, 0], atol=2e-5)
+
+
+def test_lessons_are_drawn_once_while_there_are_enough() -> None:
+    rng = np.random.default_rng(0)
+    assert sorted(_times(5, 3, rng)) == [0, 0, 1, 1, 1]
+    assert _times(5, 50, rng).sum() == 50
+
+
+def test_wrong_sizes_are_refused() -> None:
+    with pytest.raises(TytoError, match="no device called 'bent'"):
+        measure_releases(devices=["bent"])
+    with pytest.raises(TytoError, match="at least one"):
+        measure_releases(n_lessons=(0,))
+
+
+@pytest.mark.slow
+def test_a_release_of_many_frames_puts_a_device_right() -> None:
+    found = measure_releases(
+        "respeaker-usb-4", n_pool=20, n_test=8, n_releases=2, n_lessons=(100,), devices=[list(DEVICES)[-1]]
+    )
+    again = measure_releases(
+        "respeaker-usb-4", n_pool=20, n_test=8, n_releases=2, n_lessons=(100,), devices=[list(DEVICES)[-1]]
+    )
+    assert found == again
+    rows = {(row["unit"], row["epsilon"]): row for row in found["rows"]}
+    assert rows["frame", 10.0]["gain"] > 5
+    assert rows["frame", 10.0]["release"] > rows["frame", 10.0]["prior"]
