@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from tests.helpers.commands import Tyto
 from tests.helpers.localizers import features
+from tests.helpers.releases import simulate_nothing
 from tests.helpers.states import ARRAY, contents, settle, wave, write_wave
 from tytoalba.cli.keys import VARIABLE, keys_at_hand
 from tytoalba.cli.localizer import _time
@@ -291,15 +292,53 @@ def megabytes(name: str) -> str:
     return f"{Path(name).stat().st_size / 1e6:.1f}"
 
 
-def test_an_export_waits_for_enough_frames_or_force(tyto: Tyto, folder: Path) -> None:
-    refusal = tyto("export", "k.tyto", "m.model").error
-    assert "not released: 4 frames are fewer than 20 for each of the 40 features" in refusal
-    assert "--force releases it all the same" in refusal
-    assert not Path("m.model").exists()
-    ran = tyto("export", "k.tyto", "m.model", "--force")
+@pytest.mark.usefixtures("folder")
+def test_an_export_is_private_and_says_what_it_hides_and_is_worth(
+    tyto: Tyto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulate_nothing(monkeypatch)
+    ran = tyto("export", "k.tyto", "m.model", "--epsilon", "2")
+    assert ran.code == 0
+    assert f"m.model: {megabytes('m.model')} MB, private, signed: m.model.sig\n" in ran.err
+    assert "hidden: one lesson (one recording that was taught) more or less" in ran.out
+    assert "epsilon 2, delta 1e-06" in ran.out
+    assert "spent, with all releases before: epsilon 2.00 of 10\n" in ran.out
+    assert "NOT better than the untaught prior" in ran.out
+    facts = informed(tyto, "m.model")
+    assert (facts["kind"], facts["n_frames"]) == ("model", 0)
+    assert {row["name"].split(".")[0] for row in facts["stored"]} == {"W", "weight", "prior", "offset"}
+    assert facts["private"]["epsilon"] == 2.0
+    told = json.loads(tyto("export", "k.tyto", "m.model", "--unit", "frame", "--json").out)
+    assert (told["private"]["unit"], told["budget"], told["worth"]["better"]) == ("frame", 10.0, False)
+    assert 3.0 < told["spent"] < 4.0
+    refusal = tyto("export", "k.tyto", "n.model", "--epsilon", "9.9").error
+    assert "this release is beyond the budget" in refusal
+    assert "still fits" in refusal
+    assert not Path("n.model").exists()
+    assert "--plain is for --exact" in tyto("export", "k.tyto", "n.model", "--plain").error
+    assert "--force is not needed any more" in tyto("export", "k.tyto", "m.model", "--force").err
+
+
+def test_the_budget_of_a_state_is_chosen_when_it_is_made(
+    tyto: Tyto, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulate_nothing(monkeypatch)
+    assert tyto("new", "b.tyto", *NEW, "--budget", "1").code == 0
+    assert "of 1 " in tyto("export", "b.tyto", "b.model").error
+    assert tyto("export", "b.tyto", "b.model", "--epsilon", "1").code == 0
+    assert "a budget is an epsilon from 0" in tyto("new", "c.tyto", *NEW, "--budget", "-1").error
+    assert folder.exists()
+
+
+def test_an_exact_model_is_sealed_and_as_secret_as_the_state(tyto: Tyto, folder: Path) -> None:
+    ran = tyto("export", "k.tyto", "m.model", "--exact")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == f"m.model: {megabytes('m.model')} MB, signed: m.model.sig\n"
-    assert "released against" in Path("m.model.sig").read_text()
+    assert f"m.model.age: {megabytes('m.model.age')} MB, exact, signed: m.model.age.sig\n" in ran.err
+    assert "this file is as secret as the state" in ran.err
+    assert "all the more so: 4 frames are fewer than 20 for each of the 40 features" in ran.err
+    assert not Path("m.model").exists()
+    ran = tyto("export", "k.tyto", "m.model", "--exact", "--plain")
+    assert ran.code == 0
     facts = informed(tyto, "m.model")
     assert (facts["kind"], facts["n_frames"]) == ("model", 4)
     assert {row["name"].split(".")[0] for row in facts["stored"]} == {"W", "weight", "prior"}
@@ -315,13 +354,6 @@ def test_an_export_waits_for_enough_frames_or_force(tyto: Tyto, folder: Path) ->
     ):
         assert "this is a model: it locates and cannot learn" in tyto(*command).error
     assert contents(folder) == before
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_model_of_what_was_never_taught_is_released(tyto: Tyto) -> None:
-    assert tyto("new", "n.tyto", "--like", "k.tyto").code == 0
-    assert tyto("export", "n.tyto", "n.model").code == 0
-    assert "released against" not in Path("n.model.sig").read_text()
 
 
 # ---- what is refused ----

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.helpers.releases import rows
 from tytoalba.learning.sums import gaussian_labels
 from tytoalba.localizer.offsets import (
     A_TABLE,
@@ -29,11 +30,6 @@ from tytoalba.localizer.offsets import (
 )
 
 few = settings(max_examples=60, deadline=None)
-
-
-def rows(azimuth: NDArray[np.floating], heard: NDArray[np.floating]) -> NDArray[np.int8]:
-    """Rows of frames with sources at `azimuth` (n, n_sources) that the prior hears at `heard`."""
-    return np.concatenate([gaussian_labels(azimuth, 8.0, 360), gaussian_labels(heard, 8.0, 360)], axis=1)
 
 
 def norm(sums: NDArray[np.int64]) -> int:

@@ -10,15 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.helpers.localizers import ARRAY, closed, features, opened, phase, prior, small_state
-from tests.localizer.test_offsets import rows
+from tests.helpers.releases import off_by, simulate_nothing
 from tytoalba.errors import FileError, TytoError
-from tytoalba.learning.sums import gaussian_labels
 from tytoalba.localizer import worth
 from tytoalba.localizer.budget import needed_noise
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.model import Model
 from tytoalba.localizer.noise import Source
-from tytoalba.localizer.offsets import BOUND, MEAN, STEPS, Offsets, moved, offset_curve, offsets_of
+from tytoalba.localizer.offsets import BOUND, MEAN, STEPS, Offsets, moved, offset_curve
 from tytoalba.localizer.release import LESSONS_OF_A_PERSON, UNITS, private_model, sums_of
 from tytoalba.localizer.state import Kept, State
 from tytoalba.signal.angles import decode
@@ -31,24 +30,11 @@ OFF = np.array([-2.9, -0.3, 2.5])
 
 @pytest.fixture(autouse=True)
 def frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulated frames without a simulation: peaks, some of them off by a little."""
-    rng = np.random.default_rng(0)
-    azimuth = rng.uniform(0, 360, 150)
-    maps = gaussian_labels((azimuth + rng.normal(0, 2.2, 150))[:, None], 8.0, 360) / np.float32(127)
-    monkeypatch.setattr(worth, "simulated", lambda _: (maps.astype(np.float32), azimuth))
+    simulate_nothing(monkeypatch)
 
 
 def seeded(seed: int) -> Source:
     return np.random.default_rng(seed).bytes
-
-
-def off_by(coefficients: NDArray[np.floating], n_lessons: int) -> Offsets:
-    """Sums of lessons of ten frames each, of a device with this offset."""
-    rng, total, curve = np.random.default_rng(1), Offsets.none(), offset_curve(coefficients)
-    for _ in range(n_lessons):
-        t = np.full((10, 1), rng.uniform(0, 360))
-        total = total.plus(offsets_of(rows(t, t + curve[int(t[0, 0])] + rng.normal(0, 1, (10, 1)))))
-    return total
 
 
 def device(n_lessons: int, coefficients: NDArray[np.floating] = OFF) -> Localizer:

@@ -82,6 +82,8 @@ def _described(store: Store) -> dict[str, Any]:
         facts["evidence"] = localizer.evidence.tolist()
         facts["directions_known"] = int(known([float(a) for a in range(360)], localizer.evidence, 5.0).sum())
         facts["steps"], facts["ledger"] = store.steps()
+    else:
+        facts["private"] = localizer.model.private
     return facts
 
 
@@ -103,6 +105,12 @@ def _print(facts: dict[str, Any]) -> None:
         for step in facts["steps"]:
             done = f"{step['what']}, {plural(step['n_frames'], 'frame')}"
             _say(f"  {step['sequence']:>4}  {_date(step['time'])}  {done}")
+    elif facts["private"]:
+        about = facts["private"]
+        hidden = f"unit {about['unit']}, epsilon {about['epsilon']:g}, delta {about['delta']:g}"
+        _say(f"private: {hidden}; safe to share as far as that goes")
+    else:
+        _say("exact: as secret as the state that it is from; for your own devices")
     table = Table("stored", "shape", "bytes", "purpose", title="Everything that the file holds")
     inside = [row for row in facts["stored"] if not row["name"].startswith("prior.")]
     prior = [row for row in facts["stored"] if row["name"].startswith("prior.")]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tytoalba.cli.console import chosen_array, note, out, plural, print_json, progress_bar, say
+from tytoalba.cli.console import chosen_array, err, note, out, plural, print_json, progress_bar, say
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
     from tytoalba.data.recording import Recording
+    from tytoalba.localizer.export import Exported
     from tytoalba.localizer.localizer import Change
     from tytoalba.storage.age import Keys
 
@@ -47,6 +49,9 @@ def new(
         int | None, typer.Option(help="Seed of the random features; default: a secret one.")
     ] = None,
     seal: Annotated[bool, typer.Option("--seal", help="Seal it for your key (`tyto keygen`).")] = False,
+    budget: Annotated[
+        float, typer.Option(help="Epsilon that all private models of it (`tyto export`) may spend together.")
+    ] = 10.0,
     identity: IdentityFile = None,
 ) -> None:
     """Make a localizer that knows what simulations of its array taught it, and nothing else.
@@ -60,7 +65,8 @@ def new(
       tyto new bedroom.tyto --like kitchen.tyto
     """
     from tytoalba.localizer.localizer import Localizer
-    from tytoalba.localizer.store import SEALED_SUFFIX, create, has_extra, read
+    from tytoalba.localizer.export import SEALED_SUFFIX
+    from tytoalba.localizer.store import create, has_extra, read
 
     given = {"n_features": features, "prior_frames": prior_frames, "simulated": simulated}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -71,7 +77,7 @@ def new(
         localizer = Localizer.like(read(like, keys))
     else:
         localizer = Localizer.new(chosen_array(array), seed=seed, **options)
-    create(model, localizer, sealed=seal or model.suffix == SEALED_SUFFIX, keys=keys)
+    create(model, localizer, sealed=seal or model.suffix == SEALED_SUFFIX, keys=keys, budget=budget)
     n_features = localizer.state.options["n_features"]
     say(f"{model}: {localizer.array.name}, {n_features} features, nothing taught yet")
     if not has_extra():
@@ -196,10 +202,15 @@ def merge(
     """
     from tytoalba.localizer.localizer import Change
     from tytoalba.localizer.store import edit, incoming
+    from tytoalba.storage.ledger import ledger_path
 
     keys = keys_at_hand(identity)
     with edit(model, keys) as localizer:
-        done = [localizer.merge(incoming(other, keys, unsigned)) for other in others]
+        found = [incoming(other, keys, unsigned) for other in others]
+        done = [localizer.merge(other) for other in found]
+    for path, other in zip(others, found, strict=True):
+        if other.owner and not ledger_path(path).exists():
+            note(f"{path.name} came without its ledger: what its private models spent counts as nothing")
     lessons = tuple(name for change in done for name in change.lessons)
     _print_change(Change("merged", sum(change.n_frames for change in done), lessons), model, as_json)
 
@@ -207,29 +218,112 @@ def merge(
 def export(
     state: StateFile,
     output: Annotated[Path, typer.Argument(help="Model to write: it locates and cannot be taught.")],
-    force: Annotated[
-        bool, typer.Option("--force", help="Export although it may tell who was there (see `tyto audit`).")
+    unit: Annotated[
+        str,
+        typer.Option(
+            help="Whose presence is hidden: lesson (one recording that was taught, however long), frame (one "
+            "of 171 ms: weak), or person (all lessons of one --who; those without a name are one person)."
+        ),
+    ] = "lesson",
+    epsilon: Annotated[
+        float,
+        typer.Option(help="How well: chances change by a factor of at most exp(epsilon). 1 is strong."),
+    ] = 3.0,
+    delta: Annotated[float, typer.Option(help="But for this chance.")] = 1e-6,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="All that was learned, for your own devices: as secret as the state."),
     ] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="With --exact: do not seal it for your keys.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", hidden=True)] = False,
     identity: IdentityFile = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Make a model that can be shared: array, prior and weights, without the sums; signed.
+    """Make a model that can be shared: private, so that nobody can tell whether a lesson was among them.
 
-    Refused where it was taught so few frames that it could tell who was there (docs/privacy.md).
+    A private model corrects by how much the device hears beside the true direction, and tells nothing else.
+    Noise hides each lesson; with few lessons it hides everything, and then the untaught prior is as good. The
+    command says what the model is worth on simulated frames. Each private model spends some of the budget of
+    the state (`tyto new --budget`), which cannot be got back.
 
-    Example:
+    --exact writes the weights as they are. Who has that file can find out as much as from the state itself:
+    it is sealed for your keys, for your own devices (docs/privacy.md).
+
+    Examples:
 
       tyto export kitchen.tyto kitchen.model
-    """
-    from tytoalba.localizer.store import export as written
-    from tytoalba.localizer.store import read
 
-    localizer = read(state, keys_at_hand(identity))
-    reasons = localizer.state.against_release()
-    if reasons and not force:
-        raise TytoError(f"not released: {'; '.join(reasons)}. --force releases it all the same")
-    signature = written(localizer, output, reasons)
-    signed = f", signed: {signature}" if signature else ""
-    say(f"{output}: {output.stat().st_size / 1e6:.1f} MB{signed}")
+      tyto export kitchen.tyto kitchen.model --unit person --epsilon 1
+
+      tyto export kitchen.tyto kitchen.model.age --exact
+    """
+    from tytoalba.localizer.store import export_exact, export_private, read
+
+    keys = keys_at_hand(identity)
+    if force:
+        note("--force is not needed any more: a private model is safe to share, an exact one is sealed")
+    if exact:
+        written = export_exact(read(state, keys), output, plain=plain, keys=keys)
+    else:
+        if plain:
+            raise TytoError("--plain is for --exact: private models are never sealed")
+        chosen: Any = unit
+        with err.status("drawing noise, and trying the model on simulated frames..."):
+            written = export_private(state, output, epsilon=epsilon, delta=delta, unit=chosen, keys=keys)
+    if as_json:
+        print_json(_exported(written))
+    else:
+        _print_exported(written)
+
+
+def _exported(written: Exported) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "model": str(written.path),
+        "private": written.model.private,
+        "signature": str(written.signature) if written.signature else None,
+    }
+    if written.worth is None:
+        return about | {"advice": list(written.advice)}
+    worth = asdict(written.worth) | {"better": written.worth.is_better}
+    return about | {"worth": worth, "spent": round(written.spent, 4), "budget": written.budget}
+
+
+def _print_exported(written: Exported) -> None:
+    from tytoalba.localizer.release import UNITS
+
+    size = f"{written.path.stat().st_size / 1e6:.1f} MB"
+    signed = f", signed: {written.signature}" if written.signature else ""
+    promise, worth = written.model.private, written.worth
+    if promise is None or worth is None:
+        say(f"{written.path}: {size}, exact{signed}")
+        note(
+            "this file is as secret as the state: the sums follow from its weights. For your own devices only"
+        )
+        for reason in written.advice:
+            note(f"all the more so: {reason}")
+        return
+    say(f"{written.path}: {size}, private{signed}")
+    out.print(
+        f"hidden: {UNITS[promise['unit']]}; epsilon {promise['epsilon']:g}, delta {promise['delta']:g}",
+        soft_wrap=True,
+    )
+    out.print(f"spent, with all releases before: epsilon {written.spent:.2f} of {written.budget:g}")
+    on = f"on {worth.n_frames} simulated frames of devices that are off as the noisy sums say"
+    if worth.is_better:
+        out.print(
+            f"worth, {on}: {worth.release:.1f} % within 5 degrees, {worth.release - worth.prior:+.1f} points "
+            f"over the untaught prior (90 %: {worth.low:+.1f} to {worth.high:+.1f}); without noise it would "
+            f"be {worth.without_noise:.1f} %",
+            soft_wrap=True,
+        )
+    else:
+        out.print(
+            f"NOT better than the untaught prior, {on}: noise hides what was taught. This file is the prior; "
+            "ship that, and save the budget until more was taught",
+            soft_wrap=True,
+        )
 
 
 def _recordings(data: Path, part: str | None, keys: Keys) -> list[Recording]:

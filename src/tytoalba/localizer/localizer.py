@@ -68,11 +68,15 @@ class Options(Averaging, total=False):
 
 @dataclass(frozen=True)
 class Change:
-    """What was done to a state. what: "learned", "forgot" or "merged"; lessons: their digests."""
+    """What was done to a state. what: "learned", "forgot" or "merged"; lessons: their digests.
+
+    spent: by private releases of what was merged (`budget`).
+    """
 
     what: str
     n_frames: int
     lessons: tuple[str, ...]
+    spent: float = 0.0
 
 
 class Localizer:
@@ -100,6 +104,8 @@ class Localizer:
         self._feeding: tuple[Options, Stream] | None = None
         self.on_change: Callable[[Change, State], None] | None = None
         """Called after every change with what was done and the state afterwards: the store listens."""
+        self.spent = 0.0
+        """What private releases of it had spent when it was read to be merged (`store.incoming`)."""
 
     @classmethod
     def new(
@@ -657,7 +663,7 @@ class Localizer:
         """
         trial = self.state.copy()
         trial.merge(other.state)
-        return self._become("merged", trial, other.state.lessons)
+        return self._become("merged", trial, other.state.lessons, other.spent)
 
     @property
     def evidence(self) -> NDArray[np.int64]:
@@ -686,9 +692,9 @@ class Localizer:
         trial = self.state.copy()
         return self._become("forgot", trial, [trial.forget(phase) for phase in lessons if len(phase)])
 
-    def _become(self, what: str, trial: State, names: Iterable[str]) -> Change:
+    def _become(self, what: str, trial: State, names: Iterable[str], spent: float = 0.0) -> Change:
         """Take a changed state for one's own, and say what was done."""
-        change = Change(what, abs(trial.n_frames - self.n_frames), tuple(names))
+        change = Change(what, abs(trial.n_frames - self.n_frames), tuple(names), spent)
         self._known, self._model = trial, None
         if self.on_change:
             self.on_change(change, trial)

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,18 @@ from tytoalba.errors import (
     UnfinishedStepError,
     WrongKeyError,
 )
+from tytoalba.localizer.budget import BUDGET, DELTA, EPSILON, LARGEST_BUDGET, spent_in
+from tytoalba.localizer.export import (
+    Exported,
+    Facts,
+    Source,
+    check_private,
+    write_exact,
+    write_private,
+)
 from tytoalba.localizer.localizer import Change, Localizer
 from tytoalba.localizer.model import KIND as MODEL
+from tytoalba.localizer.release import Unit
 from tytoalba.localizer.state import State
 from tytoalba.storage.age import Identity, Keys, Recipient, is_sealed, open_bytes, seal_bytes
 from tytoalba.storage.files import locked, read_bytes, written_whole
@@ -52,10 +63,6 @@ from tytoalba.storage.signatures import (
     verify_bytes,
 )
 from tytoalba.storage.tensors import kind_of
-
-SEALED_SUFFIX = ".age"
-BUDGET = 10.0  # epsilon of all private releases of a state together, unless its maker says otherwise
-LARGEST_BUDGET = 1000.0
 
 
 @dataclass
@@ -76,6 +83,24 @@ class Store:
         with edit(self.path, self.keys) as localizer:
             yield localizer
         self.localizer = localizer
+
+    def export(
+        self,
+        output: str | Path,
+        *,
+        epsilon: float = EPSILON,
+        delta: float = DELTA,
+        unit: Unit = "lesson",
+        exact: bool = False,
+        plain: bool = False,
+    ) -> Exported:
+        """Write a model: a private one, which anybody may have, or with `exact` one for your own devices.
+
+        See `export_private` and `export_exact`.
+        """
+        if exact:
+            return export_exact(self.localizer, output, plain=plain, keys=self.keys)
+        return export_private(self.path, output, epsilon=epsilon, delta=delta, unit=unit, keys=self.keys)
 
     def steps(self) -> tuple[list[dict[str, Any]], str]:
         """What the ledger says, a row per step, and whether that was verified."""
@@ -231,7 +256,8 @@ def edit(path: str | Path, keys: Keys = None) -> Iterator[Localizer]:
             if new == data:
                 continue
             if ledger:
-                ledger.append(change.what, _digest(new), change.n_frames, _lesson_id(ledger, change))
+                about = {"spent": change.spent if isfinite(change.spent) else -1} if change.spent else None
+                ledger.append(change.what, _digest(new), change.n_frames, _lesson_id(ledger, change), about)
             try:
                 content = _write(path, new, recipients)
             except BaseException:
@@ -246,7 +272,8 @@ def _note(made: list[tuple[Change, State]], change: Change, state: State) -> Non
     """Write down a change; one that follows its like is one with it."""
     if made and made[-1][0].what == change.what:
         last, _ = made.pop()
-        change = Change(change.what, last.n_frames + change.n_frames, last.lessons + change.lessons)
+        n_frames, lessons = last.n_frames + change.n_frames, last.lessons + change.lessons
+        change = Change(change.what, n_frames, lessons, max(last.spent, change.spent))
     made.append((change, state))
 
 
@@ -297,6 +324,8 @@ def incoming(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Loc
     path = Path(path)
     raw, data = _contents(path, keys)
     localizer = Localizer.from_bytes(data, str(path))
+    if os.path.lexists(_beside(path)):  # or nobody knows what private releases of it have spent
+        localizer.spent = spent_in(Ledger.open(_beside(path)).entries)
     if unsigned:
         return localizer
     if os.path.lexists(signature_path(path)):
@@ -330,6 +359,63 @@ def export(localizer: Localizer, path: str | Path, reasons: Sequence[str] = ()) 
         if reasons:
             about["released against"] = "; ".join(reasons)[:500]
         return sign(path, MODEL, about)
+
+
+def export_private(
+    state: str | Path,
+    output: str | Path,
+    *,
+    epsilon: float = EPSILON,
+    delta: float = DELTA,
+    unit: Unit = "lesson",
+    keys: Keys = None,
+) -> Exported:
+    """Write a private model of a state (`release.private_model`), signed; what it spends is in the ledger.
+
+    Refused beyond the budget, and of a state without a ledger: nobody could say what was spent before.
+    """
+    if not has_extra():
+        raise MissingExtraError("private releases", "privacy")
+    output = Path(output)
+    check_private(output, epsilon, delta, unit, keys)
+    with _to_export(Path(state).resolve(), keys) as source:
+        return write_private(source, output, epsilon, delta, unit, keys, _sign_model)
+
+
+def export_exact(
+    localizer: Localizer, output: str | Path, *, plain: bool = False, keys: Keys = None
+) -> Exported:
+    """Write the exact model, for one's own devices: as secret as the state, sealed unless `plain`.
+
+    A sealed one has the suffix .age, which is added where it is missing.
+    """
+    if not (plain or has_extra()):
+        raise MissingExtraError("sealed models (--plain writes an open one)", "privacy")
+    return write_exact(localizer, Path(output), None if plain else own_recipients(keys), keys, _sign_model)
+
+
+@contextmanager
+def _to_export(path: Path, keys: Keys) -> Iterator[Source]:
+    with locked(path):
+        _, data = _contents(path, keys)
+        localizer, digest = Localizer.from_bytes(data, str(path)), _digest(data)
+        localizer.state  # noqa: B018 - a model is refused, in words
+        if not (localizer.owner or os.path.lexists(_beside(path))):
+            raise TytoError(
+                f"{path.name} has no ledger, so nobody can say what private releases of it have spent. A new "
+                f"state has one: `tyto new NEW --like {path.name}`, then `tyto merge NEW {path.name} "
+                "--unsigned`. --exact makes a model for your own devices without one"
+            )
+        ledger = _writable_ledger(path, localizer, digest)
+
+        def spend(about: Facts) -> None:
+            ledger.append("exported", digest, about=about)
+
+        yield Source(localizer, ledger.entries, spend)
+
+
+def _sign_model(path: Path, about: Facts) -> Path | None:
+    return sign(path, MODEL, dict(about)) if has_extra() else None
 
 
 def sign(path: Path, kind: str, about: dict[str, str | int | float] | None = None) -> Path:

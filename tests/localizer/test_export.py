@@ -1,0 +1,190 @@
+"""Models in files: spent before they are there, within the budget, sealed where they are exact."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.releases import simulate_nothing
+from tests.helpers.states import Kit, contents, ledger_says, make_kit, opened, read, settle
+from tytoalba.cli.keys import keys_at_hand
+from tytoalba.errors import FileError, MissingExtraError, TytoError
+from tytoalba.localizer import export, store
+from tytoalba.localizer.budget import epsilon_of, needed_noise, spent_in
+from tytoalba.localizer.model import Model
+from tytoalba.localizer.store import export_exact, export_private
+from tytoalba.storage.age import is_sealed
+from tytoalba.storage.ledger import Ledger, ledger_path
+from tytoalba.storage.signatures import read_manifest, signature_path
+
+pytest.importorskip("pyrage")
+pytest.importorskip("dp_accounting")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Kit:
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        settle(patch, folder)
+        return make_kit(folder)
+
+
+@pytest.fixture
+def kit(made: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
+    shutil.copytree(made.folder, tmp_path, dirs_exist_ok=True)
+    settle(monkeypatch, tmp_path)
+    simulate_nothing(monkeypatch)
+    return replace(made, folder=tmp_path)
+
+
+def released(path: Path, output: str | Path, **promise: Any) -> export.Exported:
+    return export_private(path, output, keys=keys_at_hand(), **promise)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [dict(e.about) for e in Ledger.open(ledger_path(path)).entries if e.what == "exported"]
+
+
+@pytest.mark.parametrize("name", ["k.tyto", "s.age"])
+def test_a_private_model_is_written_signed_and_in_the_ledger(kit: Kit, name: str) -> None:
+    state, before = kit.folder / name, (kit.folder / name).read_bytes()
+    written = released(state, kit.folder / "m.model", unit="lesson", epsilon=2.0)
+    assert state.read_bytes() == before
+    model = Model.from_bytes((kit.folder / "m.model").read_bytes())
+    assert model.private
+    assert (model.private["unit"], model.private["epsilon"], model.private["delta"]) == ("lesson", 2.0, 1e-6)
+    (line,) = lines(state)
+    assert line == dict(model.private)
+    assert ledger_says(state)[0][-1] == "exported"
+    assert ledger_says(state)[1].startswith("verified")
+    assert written.spent == pytest.approx(epsilon_of(line["noise"] ** -2, 1e-6))
+    assert (written.budget, written.signature) == (10.0, signature_path(kit.folder / "m.model"))
+    assert (kit.folder / "m.model").stat().st_mode & 0o777 == 0o644
+    assert read(kit.folder / "m.model").n_frames == 0
+
+
+def test_its_signature_tells_nothing_of_what_was_taught(kit: Kit) -> None:
+    released(kit.folder / "k.tyto", kit.folder / "m.model")
+    manifest = read_manifest(signature_path(kit.folder / "m.model").read_bytes())
+    assert dict(manifest.about) == {"unit": "lesson", "epsilon": 3.0, "delta": 1e-6}
+
+
+def test_spending_adds_up_and_ends_with_the_budget(kit: Kit) -> None:
+    state = kit.folder / "b.tyto"
+    store.create(state, kit.start(), budget=4.0)
+    first = released(state, "1.model", epsilon=2.0)
+    second = released(state, "2.model", epsilon=2.0)
+    assert first.spent < second.spent < 4.0
+    before = contents(kit.folder)
+    with pytest.raises(TytoError, match=r"beyond the budget.* of 4 .*--epsilon \d\.\d+ still fits"):
+        released(state, "3.model", epsilon=3.5)
+    assert contents(kit.folder) == before
+    noise = [needed_noise(2.0, 1e-6)] * 2
+    assert second.spent == pytest.approx(epsilon_of(sum(m**-2 for m in noise), 1e-6), rel=1e-3)
+
+
+def test_it_is_spent_before_the_model_is_there(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed, or finds the disk full, in between: spent, and no model."""
+
+    class KilledError(BaseException):
+        pass
+
+    def killed(*_: Any) -> None:
+        raise KilledError
+
+    state = kit.folder / "k.tyto"
+    with monkeypatch.context() as patch:
+        patch.setattr(export, "write_secret", killed)
+        with pytest.raises(KilledError):
+            released(state, kit.folder / "m.model")
+    assert not (kit.folder / "m.model").exists()
+    (line,) = lines(state)
+    assert ledger_says(state)[1].startswith("verified")
+    again = released(state, kit.folder / "m.model")
+    assert len(lines(state)) == 2
+    assert again.spent > epsilon_of(line["noise"] ** -2, 1e-6)
+    kit.add(state, 2)  # and the state can still be taught
+    assert ledger_says(state)[0][-3:] == ["exported", "exported", "merged"]
+
+
+def test_nothing_is_spent_where_it_cannot_be_written(kit: Kit) -> None:
+    state = kit.folder / "k.tyto"
+    (kit.folder / "notes.txt").write_text("mine")
+    (kit.folder / "link").symlink_to("elsewhere")
+    os.mkfifo(kit.folder / "pipe")
+    for taken in ("k.tyto", "s.age", "notes.txt", "home", "link", "pipe"):
+        with pytest.raises(FileError, match="is no model and stays as it is"):
+            released(state, kit.folder / taken)
+    with pytest.raises(TytoError, match="unit must be one of"):
+        released(state, kit.folder / "m.model", unit="house")
+    with pytest.raises(TytoError, match="epsilon must be"):
+        released(state, kit.folder / "m.model", epsilon=0)
+    assert lines(state) == []
+    released(state, kit.folder / "m.model")
+    released(state, kit.folder / "m.model")  # an older model is replaced
+
+
+def test_a_state_without_a_ledger_cannot_be_released_privately(kit: Kit) -> None:
+    kit.lessons[0].owned_by("").save(kit.folder / "free.tyto")
+    with pytest.raises(TytoError, match=r"has no ledger.*tyto new NEW --like free\.tyto"):
+        released(kit.folder / "free.tyto", kit.folder / "m.model")
+    released(kit.folder / "k.tyto", kit.folder / "m.model")
+    with pytest.raises(TytoError, match="this is a model"):
+        released(kit.folder / "m.model", kit.folder / "n.model")
+
+
+@pytest.mark.parametrize(("module", "name"), [(store, "has_extra"), (export, "has_accounting")])
+def test_without_the_extra_there_are_no_private_releases(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+) -> None:
+    monkeypatch.setattr(module, name, lambda: False)
+    with pytest.raises(MissingExtraError, match=r"tytoalba\[privacy\]"):
+        released(kit.folder / "k.tyto", kit.folder / "m.model")
+
+
+def test_an_exact_model_is_sealed_unless_asked_otherwise(kit: Kit) -> None:
+    localizer, keys = read(kit.folder / "k.tyto"), keys_at_hand()
+    sealed = export_exact(localizer, kit.folder / "m.model", keys=keys)
+    assert sealed.path == kit.folder / "m.model.age"
+    assert is_sealed(sealed.path.read_bytes())
+    assert sealed.path.stat().st_mode & 0o777 == 0o600
+    assert read(sealed.path).n_frames == localizer.n_frames
+    assert export_exact(localizer, sealed.path, keys=keys).path == sealed.path  # and is replaced
+    plain = export_exact(localizer, kit.folder / "p.model", plain=True, keys=keys)
+    assert Model.from_bytes(plain.path.read_bytes()).private is None
+    assert plain.path.stat().st_mode & 0o777 == 0o600
+    assert plain.advice
+    assert plain.worth is None
+    assert lines(kit.folder / "k.tyto") == []
+    with pytest.raises(TytoError, match="would not be sealed"):
+        export_exact(localizer, kit.folder / "q.age", plain=True, keys=keys)
+    for taken in ("k.tyto", "s.age"):
+        with pytest.raises(FileError, match="is no model and stays as it is"):
+            export_exact(localizer, kit.folder / taken, plain=not taken.endswith("age"), keys=keys)
+
+
+def test_a_store_exports_both(kit: Kit) -> None:
+    kept = opened(kit.folder / "k.tyto")
+    assert kept.export("m.model", epsilon=1.0).worth is not None
+    assert kept.export("m.model", exact=True).path == Path("m.model.age")
+    assert kept.export("n.model", exact=True, plain=True).path == Path("n.model")
+
+
+def test_what_a_merged_state_had_spent_counts(kit: Kit) -> None:
+    state, other = kit.folder / "a.tyto", kit.folder / "b.tyto"
+    for path in (state, other):
+        store.create(path, kit.start())
+    kit.add(other, 0)
+    spent = released(other, "1.model", epsilon=5.0).spent
+    released(state, "2.model", epsilon=2.0)
+    with store.edit(state) as localizer:
+        localizer.merge(store.incoming(other))
+    assert epsilon_of(spent_in(Ledger.open(ledger_path(state)).entries), 1e-6) == pytest.approx(spent)
+    with store.edit(other) as localizer:  # whose own was more
+        localizer.merge(kit.lessons[1])
+    assert epsilon_of(spent_in(Ledger.open(ledger_path(other)).entries), 1e-6) == pytest.approx(spent)
