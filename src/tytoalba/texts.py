@@ -52,12 +52,17 @@ def shown(text: object, lines: bool = False) -> str:
     >>> shown("a\nb \u202e c\ud800"), shown("a\nb", lines=True)
     ('a\\nb \\u202e c\\ud800', 'a\nb')
     """
-    text = _SECRET.sub("(secret key)", str(text))
+    text = without_secrets(str(text))
     if text.isprintable():
         return text
     return "".join(
         c if c.isprintable() or c in ("\n\xa0" if lines else "\xa0") else _spelled(c) for c in text
     )
+
+
+def without_secrets(text: str) -> str:
+    """A text in which secret keys are not shown: those of age, OpenSSH and PEM."""
+    return _SECRET.sub("(secret key)", text)
 
 
 def _spelled(letter: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 
@@ -23,7 +24,7 @@ from tytoalba.cli import (
     sign,
     simulate,
 )
-from tytoalba.cli.console import print_error, print_warning, say, talk
+from tytoalba.cli.console import print_error, print_unexpected, print_warning, say, talk
 from tytoalba.cli.options import Command, Group
 from tytoalba.errors import TytoError
 
@@ -98,9 +99,16 @@ def _options(
         raise typer.Exit
 
 
+def _print_from_thread(what: threading.ExceptHookArgs) -> None:
+    if what.exc_value is not None and what.exc_type is not SystemExit:
+        print_unexpected(what.exc_type, what.exc_value, what.exc_traceback)
+
+
 def main() -> None:
     """Run the command; what is refused is said in one line, without a traceback."""
     warnings.showwarning = print_warning
+    sys.excepthook = print_unexpected
+    threading.excepthook = _print_from_thread
     try:
         app(prog_name="tyto")
     except (TytoError, OSError) as error:

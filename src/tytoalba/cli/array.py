@@ -10,6 +10,7 @@ from rich.table import Column
 
 from tytoalba.cli.console import make_table, out, print_json, say
 from tytoalba.cli.options import AsJson, Command, Group, Plot
+from tytoalba.texts import shown, without_secrets
 
 CAPTION = "mm: largest distance between two microphones. `tyto array show NAME` tells more of one."
 
@@ -52,7 +53,7 @@ def show(
         check_picture(plot)
     array = load_array(name)
     if toml:
-        print(array.to_toml(), end="")
+        print(without_secrets(array.to_toml()), end="")
     elif json:
         print_json(
             {
@@ -67,7 +68,7 @@ def show(
             }
         )
     else:
-        out.print(f"{array.name}  {array.description}")
+        out.print(shown(f"{array.name}  {array.description}"))
         table = make_table("microphone", "channel", "x front (mm)", "y left (mm)", "z up (mm)")
         for number, (xyz, channel) in enumerate(zip(array.positions, array.channels, strict=True)):
             table.add_row(str(number), str(channel), *(f"{1000 * value:.2f}" for value in xyz))
@@ -91,14 +92,13 @@ def import_array(
 ) -> None:
     """Read the microphones of an ODAS configuration (or check a TOML file) and write an array file."""
     from tytoalba.signal.array import import_odas, load_array
-    from tytoalba.storage.files import written_whole
+    from tytoalba.storage.writing import write_whole
 
     array = load_array(file) if file.suffix == ".toml" else import_odas(file)
     if output is None:
-        print(array.to_toml(), end="")
+        print(without_secrets(array.to_toml()), end="")
         return
-    with written_whole(output) as temporary:
-        temporary.write_text(array.to_toml(), encoding="utf-8")
+    write_whole(output, array.to_toml().encode())
     say(f"{array.n_mics} microphones written to {output}; tyto array show {output} draws them")
 
 

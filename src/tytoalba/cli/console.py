@@ -8,26 +8,54 @@ import json
 import os
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
+from rich.segment import Segment
 from rich.text import Text
 
 from tytoalba.errors import ArrayError, TytoError
+from tytoalba.texts import shown, without_secrets
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.console import ConsoleOptions
     from rich.progress import Progress
     from rich.table import Column, Table
 
     from tytoalba.signal.array import MicArray
 
+LONGEST = 4000
+"""Letters of one message; one that quotes a file may have millions."""
+
+
+class Printer(Console):
+    """A console on which nothing is printed that steers a terminal, and no secret key (`texts.shown`).
+
+    File names, names in files, and what libraries say of damaged files come from anywhere.
+    """
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print objects, text with its secrets removed before it is broken into lines."""
+        super().print(*(shown(o, lines=True) if isinstance(o, str) else o for o in objects), **options)
+
+    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What everything printed comes down to, also progress bars and cells of tables."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text == "\n" or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(shown(segment.text, lines=True), segment.style)
+
+
 # No markup: text such as pip install 'tytoalba[sim]' is printed as it is, in lines and in tables.
-out = Console(highlight=False, emoji=False, markup=False)
-err = Console(stderr=True, highlight=False, emoji=False, markup=False)
+out = Printer(highlight=False, emoji=False, markup=False)
+err = Printer(stderr=True, highlight=False, emoji=False, markup=False)
 NARROWEST = 50.0
 """Hz: the narrowest band; every method has a frequency in it."""
 BETWEEN_LINES = 5.0
@@ -50,7 +78,7 @@ talk = Talk()
 def say(message: str) -> None:
     """What was done, on standard error, in one line however long; not with --quiet."""
     if not talk.quiet:
-        err.print(message, soft_wrap=True)
+        err.print(_one_line(message), soft_wrap=True)
 
 
 def note(message: str) -> None:
@@ -79,8 +107,23 @@ def print_warning(
     _labelled("warning", "bold yellow", f"{message}{place}")
 
 
+def print_unexpected(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """What no command expects, with where it came from; takes the place of `sys.excepthook`."""
+    err.print("".join(traceback.format_exception(kind, error, trace)), soft_wrap=True)
+
+
 def _labelled(label: str, style: str, message: str) -> None:
-    err.print(Text.assemble((f"{label}:", style), " ", message), soft_wrap=True)
+    err.print(Text.assemble((f"{label}:", style), " ", _one_line(message)), soft_wrap=True)
+
+
+def _one_line(message: object) -> str:
+    text = shown(message)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text)} letters)"
+
+
+def put(line: object) -> None:
+    r"""A line of a result on standard output, at once; control characters are spelled out, as in \\x1b."""
+    print(shown(line), flush=True)
 
 
 def plural(n: int, noun: str, nouns: str = "") -> str:
@@ -93,8 +136,19 @@ def plural(n: int, noun: str, nouns: str = "") -> str:
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON on standard output, at once."""
-    print(json.dumps(value, allow_nan=False), flush=True)
+    """One line of JSON on standard output, at once; without secret keys, whoever put them there."""
+    text = json.dumps(value, allow_nan=False)
+    if text != without_secrets(text):
+        text = json.dumps(_redacted(json.loads(text)))
+    print(text, flush=True)
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {without_secrets(key): _redacted(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_redacted(inner) for inner in value]
+    return without_secrets(value) if isinstance(value, str) else value
 
 
 def write_json(value: Any, path: Path) -> None:
@@ -123,13 +177,17 @@ def make_table(*heads: str | Column, title: str = "", caption: str = "") -> Tabl
     from rich import box
     from rich.table import Column, Table
 
+    class Shown(Table):
+        def add_row(self, *cells: Any, **options: Any) -> None:
+            super().add_row(*(shown(c, lines=True) if isinstance(c, str) else c for c in cells), **options)
+
     first, *others = heads
     if isinstance(first, str):
         first = Column(first, no_wrap=True)
-    return Table(
+    return Shown(
         first,
         *others,
-        title=title or None,
+        title=shown(title) or None,
         caption=caption or None,
         title_justify="left",
         caption_justify="left",
@@ -146,15 +204,15 @@ class Steps:
     """
 
     def __init__(self, title: str) -> None:
-        self.title = title
+        self.title = shown(title)
         self._began = self._told = time.monotonic()
         self._last = (0, 0)
 
     def __call__(self, done: int, total: int, title: str = "") -> None:
         """So much of so much is done."""
         now = time.monotonic()
-        if title and title != self.title:
-            self.title, self._began = title, now
+        if title and shown(title) != self.title:
+            self.title, self._began = shown(title), now
         self._last = (done, total)
         if now - self._told >= BETWEEN_LINES and (done < total or not total):
             self._told = now
@@ -188,10 +246,10 @@ class _Bar(Steps):
 
     def __init__(self, title: str, bars: Progress) -> None:
         super().__init__(title)
-        self._bars, self._task = bars, bars.add_task(title, total=None)
+        self._bars, self._task = bars, bars.add_task(self.title, total=None)
 
     def __call__(self, done: int, total: int, title: str = "") -> None:
-        self.title = title or self.title
+        self.title = shown(title) or self.title
         self._bars.update(self._task, completed=done, total=total, description=self.title)
 
     def finish(self) -> None:

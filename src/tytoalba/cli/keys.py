@@ -15,6 +15,7 @@ from typing import overload
 from tytoalba.errors import SealError, TytoWarning
 from tytoalba.storage.age import Identity, Key, Passphrase, Prompt
 from tytoalba.storage.keys import SECRET, identity_path, parse_identities, read_identities
+from tytoalba.texts import shown
 
 VARIABLE = "TYTO_IDENTITY"
 """Environment variable: the path of an identity file, or the text of a key."""
@@ -72,7 +73,7 @@ class KeysAtHand(Sequence[Key]):
 def ask_terminal(question: str) -> str:
     """Ask on the terminal, without showing what is typed."""
     try:
-        return getpass.getpass(question)
+        return getpass.getpass(shown(question))
     except EOFError:
         return ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json as json_text
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ import typer
 from tytoalba.cli.console import chosen_array, csv_line, note, parse_band, plural, say
 from tytoalba.cli.options import ArrayOption, Band, IdentityFile, Plot
 from tytoalba.errors import TytoError
+from tytoalba.texts import shown
 
 if TYPE_CHECKING:
     from tytoalba.localizer.localizer import Localizer
@@ -207,7 +209,7 @@ def _print_all(
                 yield frame
 
         frames = counted(located(recording.sound(array), by, **how))
-        for line in FORMATS[form](frames, recording.name if several else ""):
+        for line in FORMATS[form](frames, shown(recording.name) if several else ""):
             print(line, file=target, flush=True)
         say(f"{recording.name}: {plural(n_frames, 'frame')}, {n_found} with a direction")
 
@@ -218,10 +220,12 @@ def _target(output: Path | None) -> Iterator[TextIO]:
     if output is None:
         yield sys.stdout
         return
-    from tytoalba.storage.files import written_whole
+    from tytoalba.storage.writing import whole_file
 
-    with written_whole(output) as temporary, temporary.open("w", encoding="utf-8") as file:
-        yield file
+    with whole_file(output) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8")
+        yield text
+        text.detach()  # which writes what is left, and does not close
 
 
 def _format(*, json: bool, csv: bool, dcase: bool, output: Path | None) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from tytoalba.texts import shown
 
 ArrayOption = Annotated[
     str | None,
@@ -49,11 +53,34 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands, with help as `Command` has it."""
+    """A group of commands, with help as `Command` has it; its refusals show no key and steer no terminal."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read its own options."""
+        with _shown_refusals():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the options of a command and run it."""
+        with _shown_refusals():
+            return super().invoke(ctx)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Its parameters; switches have nothing to fill in."""
         return _plain_switches(super().get_params(ctx))
+
+
+@contextmanager
+def _shown_refusals() -> Iterator[None]:
+    """Refusals of arguments quote them: their texts as they may be printed."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):  # click's, or that of the click within typer
+            for name, value in vars(error).items():
+                if isinstance(value, str):
+                    setattr(error, name, shown(value, lines=True))
+        raise
 
 
 def _plain_switches(params: list[Any]) -> list[Any]:

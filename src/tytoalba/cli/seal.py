@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tytoalba.cli.console import note, print_json, progress_bar, say
+from tytoalba.cli.console import note, print_json, progress_bar, put, say
 from tytoalba.cli.keys import ask_new, keys_at_hand
 from tytoalba.cli.options import AsJson, IdentityFile
 from tytoalba.errors import SealError, WrongKeyError
@@ -90,7 +90,7 @@ def keygen(
         print_json([{"identity": str(file), "public_key": public} for file, public in new.items()])
     else:
         for file, public in new.items():
-            print(f"{'recovery' if file == recovery else 'public'} key: {public}")
+            put(f"{'recovery' if file == recovery else 'public'} key: {public}")
 
 
 def _is_key(path: Path) -> bool:
@@ -170,7 +170,7 @@ def seal(
         for path in plain:
             target = _sealed_name(path)
             seal_file(path, target, recipients, replace=force, advance=advance)
-            print(target)
+            put(target)
             if remove:
                 try:
                     same = same_content(path, target, keys)
@@ -217,7 +217,7 @@ def unseal(
     with _progress("opening (MB)", sealed) as advance:
         for path, target in zip(sealed, targets, strict=True):
             open_file(path, target, keys, replace=force, advance=advance)
-            print(target)
+            put(target)
 
 
 def rewrap(
@@ -244,7 +244,7 @@ def rewrap(
     with _progress("sealing again (MB)", sealed) as advance:
         for path in sealed:
             rewrap_file(path, keys, recipients, advance=advance)
-            print(path)
+            put(path)
 
 
 def _all_of(paths: Sequence[Path], *, sealed: bool) -> list[Path]:
