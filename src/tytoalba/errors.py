@@ -39,6 +39,10 @@ class LockedError(TytoError):
     """Another process is writing; nothing was touched."""
 
 
+class UnknownLessonError(TytoError):
+    """A recording to forget that no lesson is known of; nothing was changed."""
+
+
 class LedgerError(TytoError):
     """A ledger that was altered, or that does not allow the step; it is as it was before."""
 

@@ -453,3 +453,36 @@ def test_another_identity_opens_and_seals(tyto: Tyto, folder: Path, monkeypatch:
     assert tyto("teach", "n.age", "a.wav", "--at", "135", "--identity", "other.txt").code == 0
     assert informed(tyto, "n.age", "--identity", "other.txt")["n_frames"] == 4
     assert VARIABLE not in os.environ
+
+
+# ---- what another program may read otherwise
+
+
+def test_a_lossy_or_resampled_recording_is_remarked_on(
+    tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(monkeypatch, tmp_path)
+    assert not tyto("new", "k.tyto", *NEW).code
+    write_audio("a.ogg", wave(135.0, 0.5), 16000, "VORBIS")
+    write_audio("b.wav", np.repeat(wave(77.0, 0.5), 2, axis=1), 32000)
+    for name, why in (
+        ("a.ogg", "was decoded from Vorbis, a lossy format: another version"),
+        ("b.wav", "was resampled from 32000 to 16000 Hz: another version"),
+    ):
+        result = tyto("teach", "k.tyto", name, "--at", "50")
+        assert not result.code
+        assert why in flat(result.err)
+        assert "(--keep)" in flat(result.err)
+        refused = tyto("forget", "k.tyto", name, "--at", "60")
+        assert refused.code
+        assert "not taught here" in flat(refused.err)
+        assert why in flat(refused.err)
+        assert not tyto("forget", "k.tyto", name, "--at", "50").code
+    write_wave(Path("c.wav"), 77.0, 0.5)
+    assert "another version" not in flat(tyto("teach", "k.tyto", "c.wav", "--at", "50").err)
+    assert "another version" not in flat(tyto("forget", "k.tyto", "c.wav", "--at", "60").err)
+
+
+def flat(text: str) -> str:
+    """Without line breaks of the terminal."""
+    return " ".join(text.split())

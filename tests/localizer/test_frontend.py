@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,10 +17,12 @@ from tests.helpers.localizers import ARRAY, prior
 from tests.helpers.waves import plane_wave
 from tytoalba.data.recording import Recording
 from tytoalba.errors import AudioError, TytoError
+from tytoalba.localizer import frontend
 from tytoalba.localizer.frontend import FrontEnd
 from tytoalba.localizer.stream import sound_blocks
 from tytoalba.signal.array import load_array
-from tytoalba.signal.audio import frames, spoken
+from tytoalba.signal.audio import frames, levels, spoken, voiced
+from tytoalba.storage.soundfiles import read_audio
 
 FRONT = FrontEnd(ARRAY, prior())
 LENGTH = ARRAY.frame_length
@@ -41,9 +46,10 @@ def test_a_lesson_is_the_features_of_the_frames_with_sound() -> None:
     quiet = LOUD.copy()
     quiet[:, 4000:] *= 0.01
     cut = frames(quiet, LENGTH, LENGTH // 2)
-    voiced = spoken(cut)
-    assert 0 < voiced.sum() < len(cut)
-    assert np.array_equal(FRONT.lesson(quiet), FRONT.features(cut[voiced]))
+    chosen = spoken(cut)
+    assert 0 < chosen.sum() < len(cut)
+    assert np.array_equal(voiced(levels(cut), 4 * LENGTH), chosen)
+    assert np.array_equal(FRONT.lesson(quiet), FRONT.features(cut[chosen]))
     assert np.array_equal(FRONT.lesson(quiet.astype(np.float64)), FRONT.lesson(quiet))
     with pytest.raises(AudioError, match=r"nothing to learn from: all 7 frames are silent \(below -60 dB\)"):
         FRONT.lesson(np.zeros((4, 4 * LENGTH), np.float32))
@@ -57,6 +63,95 @@ def test_a_file_is_heard_as_its_samples(tmp_path: Path) -> None:
     soundfile.write(path, six.T, ARRAY.sample_rate, subtype="FLOAT")
     assert np.array_equal(FRONT.lesson(path), FRONT.lesson(LOUD))
     assert np.array_equal(np.concatenate(list(sound_blocks(path, ARRAY)), axis=1), LOUD)
+
+
+@pytest.fixture
+def loud_file(tmp_path: Path) -> Path:
+    """A file with pauses, so that frames have to be chosen."""
+    path = tmp_path / "loud.wav"
+    sound = np.concatenate([LOUD, 0.01 * LOUD, LOUD], axis=1)
+    soundfile.write(path, sound.T, ARRAY.sample_rate, subtype="PCM_16")
+    return path
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_blocks_are_the_lesson_however_it_is_read(loud_file: Path, version: int) -> None:
+    front = FrontEnd(ARRAY, prior(), version)
+    samples = read_audio(loud_file, ARRAY).samples
+    expected = front.lesson(samples)
+    sources: list[Any] = [loud_file, str(loud_file), io.BytesIO(loud_file.read_bytes()), samples]
+    for source in [*sources, Once(loud_file.read_bytes())]:
+        with patch.object(frontend, "AT_ONCE", 3), patch.object(frontend, "BLOCK", 9000):
+            blocks = list(front.lesson_blocks(source))
+        assert np.array_equal(np.concatenate(blocks), expected)
+        assert len(blocks) > 1 or version == 1
+
+
+class Once(io.RawIOBase):
+    """Bytes that come as from a pipe: they cannot be read again."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = data
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        size = len(self._rest) if size < 0 else size
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return part
+
+
+def test_memory_does_not_grow_with_the_recording(tmp_path: Path) -> None:
+    """Two minutes are 31 MB of samples and 13 MB of features; a block of frames is 5."""
+    path, rng = tmp_path / "long.wav", np.random.default_rng(0)
+    with soundfile.SoundFile(path, "w", 16000, 4, "PCM_16") as file:
+        for _ in range(12):
+            file.write(0.1 * rng.standard_normal((160000, 4)))
+    list(FRONT.lesson_blocks(LOUD))  # tables
+    tracemalloc.start()
+    n_frames = sum(len(block) for block in FRONT.lesson_blocks(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert n_frames > 1300
+    assert peak < 24e6
+
+
+def test_what_another_program_may_read_otherwise_is_told(tmp_path: Path, loud_file: Path) -> None:
+    def told(source: Any, **options: Any) -> list[str]:
+        varies: list[str] = []
+        list(FRONT.lesson_blocks(source, varies=varies, **options))
+        return varies
+
+    samples = read_audio(loud_file, ARRAY).samples
+    assert told(loud_file) == told(samples) == told(samples, sample_rate=16000) == []
+    assert told(np.repeat(samples, 3, axis=1), sample_rate=48000) == ["resampled from 48000 to 16000 Hz"]
+    for name, subtype, rate, expected in (
+        ("a.ogg", "VORBIS", 16000, ["decoded from Vorbis, a lossy format"]),
+        ("b.wav", "PCM_16", 32000, ["resampled from 32000 to 16000 Hz"]),
+        (
+            "c.mp3",
+            "MPEG_LAYER_III",
+            32000,
+            ["decoded from MP3, a lossy format", "resampled from 32000 to 16000 Hz"],
+        ),
+        ("d.flac", "PCM_24", 16000, []),
+    ):
+        if name == "c.mp3":  # which has two channels at most
+            one = [tmp_path / f"{k}{name}" for k in range(4)]
+            for path, channel in zip(one, samples, strict=True):
+                soundfile.write(path, np.repeat(channel, 2), rate, subtype=subtype)
+            assert told(one) == expected
+        else:
+            soundfile.write(tmp_path / name, np.repeat(samples, 2, axis=1).T, rate, subtype=subtype)
+            assert told(tmp_path / name) == expected
+
+
+def test_a_recording_that_changes_between_two_readings_is_refused(loud_file: Path) -> None:
+    blocks = FRONT.lesson_blocks(loud_file)
+    longer = patch.object(frontend, "voiced", lambda level, _: np.ones(len(level) + 1, np.bool_))
+    with longer, pytest.raises(AudioError, match="changed while it was read"):
+        list(blocks)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tytoalba.errors import AudioError
-from tytoalba.signal.audio import Framer, frames, mix, resample, rms
+from tytoalba.signal.audio import Framer, frames, levels, mix, resample, rms, voiced
 
 
 def noise(n_channels: int, n_samples: int, seed: int = 0) -> NDArray[np.float32]:
@@ -103,3 +103,25 @@ def test_mix_has_the_snr(snr_db: float, shape: tuple[int, ...], dtype: Any, scal
 def test_mix_refuses(signal: Any, other: Any, snr_db: float, why: str) -> None:
     with pytest.raises(AudioError, match=why):
         mix(signal, other, snr_db)
+
+
+# ---- levels in whole numbers
+
+
+def test_levels_are_sums_of_whole_numbers() -> None:
+    sound = np.random.default_rng(0).uniform(-2, 2, (5, 3, 700)).astype(np.float32)
+    expected = (np.rint(sound.astype(np.float64) * 2**15) ** 2).sum(axis=(1, 2))
+    assert levels(sound).tolist() == expected.astype(int).tolist()
+    assert np.array_equal(levels(sound[:, ::-1, ::-1]), levels(sound))
+    assert levels(np.full((1, 1, 10), 1e6)).tolist() == [10 * 2**36]  # cut at 8
+    assert levels(np.empty((0, 3, 700))).shape == (0,)
+
+
+def test_who_is_voiced_is_decided_in_whole_numbers() -> None:
+    least = 1073742  # 1000 samples of 1/1000: 1073741.8
+    assert voiced(np.array([least, least - 1]), 1000).tolist() == [True, False]
+    level = np.arange(1, 101, dtype=np.int64) * 10**6
+    assert voiced(level, 10).sum() == 95  # the frame nine tenths up has 90, and 16 times 6 are more
+    assert voiced(np.array([16, 1, 16, 16]) * 10**6, 10).tolist() == [True, False, True, True]
+    assert voiced(np.zeros(3, np.int64), 10).tolist() == [False] * 3
+    assert voiced(np.empty(0, np.int64), 10).shape == (0,)

@@ -336,6 +336,8 @@ def _recordings(data: Path, part: str | None, keys: Keys) -> list[Recording]:
 
 
 def _print_change(change: Change, model: Path, as_json: bool) -> None:
+    for remark in change.remarks:
+        note(remark)
     if as_json:
         print_json({"model": str(model), change.what: change.n_frames, "lessons": len(change.lessons)})
     else:

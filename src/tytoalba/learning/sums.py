@@ -124,7 +124,7 @@ def _padded_transpose(array: Array) -> Array:
 def _kernel_pays(H: Array) -> bool:
     if is_tensor(H) and H.device.type != "cpu":
         return True
-    big = H.shape[0] * H.shape[1] ** 2 > 1e9  # else not worth importing torch
+    big = H.shape[0] * H.shape[1] ** 2 > 1e11  # seconds of work: else not worth importing torch
     there = sys.modules.get("torch") or (big and importlib.util.find_spec("torch"))
     return bool(there) and _cpu_has_kernel()
 

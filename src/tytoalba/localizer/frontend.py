@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +19,16 @@ from tytoalba.learning.prior.registry import Fit, fit, same_places
 from tytoalba.localizer.stream import Sound, given_samples, refuse_rate
 from tytoalba.signal.angles import Float, wrap
 from tytoalba.signal.array import MicArray
-from tytoalba.signal.audio import SILENCE_DB, frames, spoken
+from tytoalba.signal.audio import BLOCK, SILENCE_DB, Framer, frames, levels, spoken, voiced
 from tytoalba.signal.gcc import GccPhat
 from tytoalba.storage.age import Keys
-from tytoalba.storage.soundfiles import read_audio
+from tytoalba.storage.soundfiles import Source, read_audio, resampled_text, stream_audio
 
 VERSIONS = (1, 2)
 NEWEST = max(VERSIONS)
 """1: features in float32, whose last bits depend on the CPU. 2: exact ones, the same on every machine."""
+AT_ONCE = 512
+"""Frames whose features are in memory together."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,45 @@ class FrontEnd:
 
     def lesson(self, source: Sound, sample_rate: int | None = None, keys: Keys = None) -> NDArray[np.float32]:
         """Features of the frames that have something to learn from; refused where none has."""
+        return np.concatenate(list(self.lesson_blocks(source, sample_rate, keys)))
+
+    def lesson_blocks(
+        self,
+        source: Sound,
+        sample_rate: int | None = None,
+        keys: Keys = None,
+        varies: list[str] | None = None,
+    ) -> Iterator[NDArray[np.float32]]:
+        """`lesson` in blocks of about AT_ONCE frames, in memory that does not grow with the recording.
+
+        A file is read twice: first to find the frames, then for their features. What can be read only once (a
+        pipe), and samples that are given, are in memory as a whole. varies: as for `stream_audio`.
+        """
+        if self.version == 1:
+            yield self._whole_lesson(source, sample_rate, keys)
+            return
+        heard = _Heard(self.array, source, sample_rate, keys, varies)
+        level = np.concatenate([levels(batch) for batch in heard.batches()])
+        chosen = voiced(level, self.array.n_mics * self.array.frame_length)
+        if not chosen.any():
+            raise AudioError(_silent(len(chosen)))
+        waiting: list[NDArray[np.float32]] = []
+        done = 0
+        for batch in heard.batches():
+            own, done = chosen[done : done + len(batch)], done + len(batch)
+            if len(own) < len(batch):
+                break
+            waiting.append(self.features(batch[own]))
+            if sum(map(len, waiting)) >= AT_ONCE:
+                yield np.concatenate(waiting)
+                waiting = []
+        if done != len(chosen):
+            raise AudioError("the recording changed while it was read: try again when nobody writes it")
+        if waiting:
+            yield np.concatenate(waiting)
+
+    def _whole_lesson(self, source: Sound, sample_rate: int | None, keys: Keys) -> NDArray[np.float32]:
+        """As version 1 did it: levels and features in floats, all at once."""
         if isinstance(source, np.ndarray):
             samples = given_samples(source, self.array, sample_rate)
         else:
@@ -59,21 +102,37 @@ class FrontEnd:
             samples = read_audio(source, self.array, keys=keys).samples
         length = self.array.frame_length
         cut = frames(samples, length, length // 2)
-        voiced = cut[spoken(cut)]
-        if not len(voiced):
-            raise AudioError(
-                f"there is nothing to learn from: all {len(cut)} frames are silent (below {SILENCE_DB:g} dB)"
-            )
-        return self.features(voiced)
+        chosen = cut[spoken(cut)]
+        if not len(chosen):
+            raise AudioError(_silent(len(cut)))
+        return self.features(chosen)
 
     def labelled(self, recording: Recording) -> tuple[NDArray[np.float32], Float]:
         """Features and directions, in the frame of the prior, of the frames that have a source."""
+        self.refuse_others(recording)
+        there = recording.n_sources > 0
+        return self.features(recording.frames()[there]), wrap(recording.azimuth[there] - self.fit.turn)
+
+    def refuse_others(self, recording: Recording) -> None:
+        """Refuse recordings of other arrays."""
         if not same_places(recording.array, self.array):
             raise TytoError(
                 f"{recording.name} was recorded by another array than {self.array.name}, or mounted otherwise"
             )
-        there = recording.n_sources > 0
-        return self.features(recording.frames()[there]), wrap(recording.azimuth[there] - self.fit.turn)
+
+    def labelled_blocks(self, recording: Recording) -> Iterator[tuple[NDArray[np.float32], Float]]:
+        """`labelled` in blocks of AT_ONCE frames: beside the sound itself, little is in memory."""
+        self.refuse_others(recording)
+        samples = recording.load()
+        for first in range(0, max(1, len(recording.frame_ids)), AT_ONCE):
+            rows = slice(first, first + AT_ONCE)
+            some = replace(
+                recording,
+                frame_ids=recording.frame_ids[rows],
+                azimuth=recording.azimuth[rows],
+                load=lambda: samples,
+            )
+            yield self.labelled(some)
 
     def features(self, cut: NDArray[Any]) -> NDArray[np.float32]:
         """GCC-PHAT of frames, (n_frames, n_features)."""
@@ -91,3 +150,62 @@ class FrontEnd:
         if places.ndim != 1 or not 1 <= len(places) <= 2 or not np.isfinite(places).all():
             raise TytoError(f"azimuth must be degrees of one or two sources, got {azimuth!r}")
         return np.asarray(wrap(places - self.fit.turn))
+
+
+class _Heard:
+    """A recording that is gone through twice; samples, and what comes from a pipe, are kept for that."""
+
+    def __init__(
+        self,
+        array: MicArray,
+        source: Sound,
+        sample_rate: int | None,
+        keys: Keys,
+        varies: list[str] | None,
+    ) -> None:
+        self.array, self.source, self.keys, self.varies = array, source, keys, varies
+        self.again = False
+        self.kept: list[NDArray[Any]] | None = None
+        if isinstance(source, np.ndarray):
+            self.kept = [given_samples(source, array, sample_rate)]
+            own = array.sample_rate
+            if varies is not None and sample_rate is not None and sample_rate != own:
+                varies.append(resampled_text(sample_rate, own))
+        else:
+            refuse_rate(sample_rate)
+
+    def batches(self) -> Iterator[NDArray[Any]]:
+        """Its frames in batches (n, n_mics, n_samples), at least one."""
+        framer = Framer(self.array.frame_length, self.array.frame_length // 2)
+        for block in self._blocks():
+            for first in range(0, block.shape[1], BLOCK):
+                batch = framer.add(block[:, first : first + BLOCK])
+                if len(batch):
+                    yield batch
+        framer.refuse_short()
+
+    def _blocks(self) -> Iterable[NDArray[Any]]:
+        if self.kept is not None:
+            return self.kept
+        varies, again = None if self.again else self.varies, self.again
+        source = cast("Source", self.source)
+        blocks = stream_audio(source, self.array, keys=self.keys, again=again, varies=varies)
+        self.again = True
+        if _readable_again(source):
+            return blocks
+        self.kept = list(blocks)
+        return self.kept
+
+
+def _readable_again(source: Any) -> bool:
+    """Whether a source can be read a second time: files, and file objects that seek."""
+    if isinstance(source, str | os.PathLike):
+        return source != "-" and not Path(source).is_fifo()
+    if isinstance(source, Sequence):
+        return all(map(_readable_again, source))
+    seekable = getattr(source, "seekable", None)
+    return bool(seekable and seekable())
+
+
+def _silent(n_frames: int) -> str:
+    return f"there is nothing to learn from: all {n_frames} frames are silent (below {SILENCE_DB:g} dB)"

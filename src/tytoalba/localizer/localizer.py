@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.data.recording import Recording
-from tytoalba.errors import FileError, TytoError
+from tytoalba.errors import FileError, TytoError, UnknownLessonError
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.decisions import Decision, count_sources, known
 from tytoalba.learning.prior.prior import Prior
@@ -71,12 +71,14 @@ class Change:
     """What was done to a state. what: "learned", "forgot" or "merged"; lessons: their digests.
 
     spent: by private releases of what was merged (`budget`).
+    remarks: what to know of it, such as that a recording may not be known again.
     """
 
     what: str
     n_frames: int
     lessons: tuple[str, ...]
     spent: float = 0.0
+    remarks: tuple[str, ...] = ()
 
 
 class Localizer:
@@ -539,7 +541,9 @@ class Localizer:
         taught_at = int(time.time() if when is None else when)
         given = tuple(np.atleast_1d(np.asarray(azimuth, np.float64)).tolist())
         kept = Kept(str(who), given, taught_at) if keep else None
-        return self._taught([(_phase(self._frontend.lesson(audio, sample_rate, keys), places), kept)])
+        varies: list[str] = []
+        blocks = self._frontend.lesson_blocks(audio, sample_rate, keys, varies)
+        return self._taught([((_phase(X, places) for X in blocks), kept)], varies)
 
     def learn(
         self, recordings: Sequence[Recording], on_progress: Callable[[int, int], None] | None = None
@@ -565,9 +569,9 @@ class Localizer:
             model; nothing was changed.
         """
 
-        def lessons() -> Iterator[tuple[Phase, None]]:
+        def lessons() -> Iterator[tuple[Iterable[Phase], None]]:
             for number, recording in enumerate(recordings, 1):
-                yield _phase(*self._frontend.labelled(recording)), None
+                yield self._labelled(recording), None
                 if on_progress:
                     on_progress(number, len(recordings))
 
@@ -612,8 +616,9 @@ class Localizer:
         if audio is not None:
             if azimuth is None or who is not None or since is not None:
                 raise TytoError("to forget a recording, say at which azimuth it was taught, and nothing else")
-            lesson = self._frontend.lesson(audio, sample_rate, keys)
-            return self._forgot([_phase(lesson, self._frontend.places(azimuth))])
+            places, varies = self._frontend.places(azimuth), list[str]()
+            blocks = self._frontend.lesson_blocks(audio, sample_rate, keys, varies)
+            return self._forgot([(_phase(X, places) for X in blocks)], varies)
         if azimuth is None and who is None and since is None:
             raise TytoError("say what to forget: a recording and its azimuth, or an azimuth, a name, a time")
         at = None if azimuth is None else wrap(self._frontend.places(azimuth) + self._frontend.fit.turn)
@@ -641,7 +646,7 @@ class Localizer:
         TytoError
             One of them was not learned here; nothing was changed.
         """
-        return self._forgot(_phase(*self._frontend.labelled(recording)) for recording in recordings)
+        return self._forgot(map(self._labelled, recordings))
 
     def merge(self, other: Localizer) -> Change:
         """Add all that another one has learned.
@@ -663,7 +668,7 @@ class Localizer:
         """
         trial = self.state.copy()
         trial.merge(other.state)
-        return self._become("merged", trial, other.state.lessons, other.spent)
+        return self._become("merged", trial, other.state.lessons, spent=other.spent)
 
     @property
     def evidence(self) -> NDArray[np.int64]:
@@ -679,22 +684,41 @@ class Localizer:
         """Every array that its file holds: name, values, purpose."""
         return self._known.inventory()
 
-    def _taught(self, lessons: Iterable[tuple[Phase, Kept | None]]) -> Change:
-        """Learn all lessons, or none."""
+    def _labelled(self, recording: Recording) -> Iterable[Phase]:
+        self._frontend.refuse_others(recording)
+        if not recording.n_sources.any():
+            return []
+        return (_phase(X, azimuth) for X, azimuth in self._frontend.labelled_blocks(recording) if len(X))
+
+    def _taught(
+        self, lessons: Iterable[tuple[Phase | Iterable[Phase], Kept | None]], varies: Sequence[str] = ()
+    ) -> Change:
+        """Learn all lessons, or none. varies: why other programs may read other samples, once known."""
         trial = self.state.copy()
-        names = [trial.teach(phase, keep) for phase, keep in lessons if len(phase)]
+        names = [trial.teach(phase, keep) for phase, keep in lessons if phase]
         if not names:
             raise TytoError("there is nothing to learn: no frame has a source")
-        return self._become("learned", trial, names)
+        return self._become("learned", trial, names, remarks=_remarks(varies, self.array))
 
-    def _forgot(self, lessons: Iterable[Phase]) -> Change:
+    def _forgot(self, lessons: Iterable[Phase | Iterable[Phase]], varies: Sequence[str] = ()) -> Change:
         """Forget all lessons, or none."""
         trial = self.state.copy()
-        return self._become("forgot", trial, [trial.forget(phase) for phase in lessons if len(phase)])
+        try:
+            return self._become("forgot", trial, [trial.forget(phase) for phase in lessons if phase])
+        except UnknownLessonError as error:
+            raise UnknownLessonError(" ".join([f"{error}.", *_remarks(varies, self.array)])) from error
 
-    def _become(self, what: str, trial: State, names: Iterable[str], spent: float = 0.0) -> Change:
+    def _become(
+        self,
+        what: str,
+        trial: State,
+        names: Iterable[str],
+        *,
+        spent: float = 0.0,
+        remarks: tuple[str, ...] = (),
+    ) -> Change:
         """Take a changed state for one's own, and say what was done."""
-        change = Change(what, abs(trial.n_frames - self.n_frames), tuple(names), spent)
+        change = Change(what, abs(trial.n_frames - self.n_frames), tuple(names), spent, remarks)
         self._known, self._model = trial, None
         if self.on_change:
             self.on_change(change, trial)
@@ -747,6 +771,17 @@ class _Decider:
 def _phase(X: NDArray[np.float32], azimuth: Float) -> Phase:
     places = np.broadcast_to(azimuth, (len(X), azimuth.shape[-1]))
     return Phase(X, places, np.unique(to_class(places[np.isfinite(places)])))
+
+
+def _remarks(varies: Sequence[str], array: MicArray) -> tuple[str, ...]:
+    """What it means for forgetting that samples were resampled or decoded."""
+    if not varies:
+        return ()
+    return (
+        f"The recording was {' and '.join(varies)}: another version of that program, or another type of CPU, "
+        "may give other samples, and then this recording is not known again when it shall be forgotten. Keep "
+        f"the lesson (--keep), or make a WAV or FLAC file at {array.sample_rate} Hz, teach that and keep it.",
+    )
 
 
 def _meant(kept: Kept, azimuth: Float | None, who: str | None, since: int | None) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.errors import FileError, TytoError
+from tytoalba.errors import FileError, TytoError, UnknownLessonError
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.tyto import Lesson, Sums, Tyto
@@ -148,7 +148,7 @@ class State:
         """Take away what these frames taught, exactly; frames that were not taught are refused."""
         lesson = gather(self.learner, phase, self.options["seed"], self.frontend)
         if lesson.name not in self.lessons:
-            raise TytoError(_unknown(self.frontend))
+            raise UnknownLessonError(_unknown(self.frontend))
         self.learner.remove(lesson.part)
         self._change_release(lesson.release, sign=-1)
         del self.lessons[lesson.name]

@@ -58,6 +58,8 @@ ENDLESS = 2**62
 """Samples. libsndfile says more than this where it does not know the length."""
 ENCODINGS = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}
 """Raw sound: bytes per sample by the name that ffmpeg and arecord use (S16_LE), little-endian."""
+LOSSY = {"VORBIS": "Vorbis", "OPUS": "Opus"} | {f"MPEG_LAYER_{n}": "MP3" for n in ("I", "II", "III")}
+"""Formats whose decoders may differ in the last bits of a sample, as libsndfile calls them."""
 SNDFILE_ERRORS = (RuntimeError, OSError, TypeError, ValueError, AssertionError)
 """What soundfile raises; the last one when a full disk takes only part of a block."""
 
@@ -104,6 +106,11 @@ def read_unchanged(path: Path) -> Audio:
     return Audio(samples, sound.sample_rate)
 
 
+def resampled_text(from_rate: int, to_rate: int) -> str:
+    """How `stream_audio` says that it resampled."""
+    return f"resampled from {from_rate} to {to_rate} Hz"
+
+
 def sound_length(path: Path) -> int:
     """Samples per channel of a file, as its header says."""
     with _opened(path, None, None, None, whole=True) as sound:
@@ -116,11 +123,15 @@ def stream_audio(
     sample_rate: int | None = None,
     block: int | None = None,
     keys: Keys = None,
+    *,
+    again: bool = False,
+    varies: list[str] | None = None,
 ) -> Iterator[Samples]:
     """Read a recording of any length in blocks (n_channels, about `block` samples or fewer).
 
     block: if not given, large ones of a file, and of a pipe what comes within a hop (85 ms), so that every
-    frame is there when its last sample is.
+    frame is there when its last sample is. again: it was read before, so nothing is warned of.
+    varies: a list that gets the reasons why another program may read other samples from this file.
 
     The blocks joined are what `read_audio` returns. Memory is bounded, also for WAV that comes through a
     pipe or is sealed; other sealed formats are held in memory as they are on the disk. Nothing is opened
@@ -136,8 +147,12 @@ def stream_audio(
             hop = round(to_rate * HOP)
             block = (hop if rate == to_rate else hop // 4) if sound.live else BLOCK  # resampling takes time
         size = max(1, min(block, block * rate // to_rate))
-        yield from resampled(health.watch(sound.blocks(size)), rate, to_rate)
-        health.report()
+        if varies is not None:
+            varies += sound.varies()
+        blocks = sound.blocks(size)
+        yield from resampled(blocks if again else health.watch(blocks), rate, to_rate)
+        if not again:
+            health.report()
 
 
 def stream_raw(
@@ -257,6 +272,13 @@ class _Sound:
     sample_rate: int
     to_rate: int
     live: bool
+
+    def varies(self) -> list[str]:
+        """Why another version of a decoder or resampler may give other samples."""
+        codecs = sorted({LOSSY[file.subtype] for file in self.files.values() if file.subtype in LOSSY})
+        return [f"decoded from {codec}, a lossy format" for codec in codecs] + (
+            [resampled_text(self.sample_rate, self.to_rate)] if self.sample_rate != self.to_rate else []
+        )
 
     def blocks(self, size: int) -> Iterator[Samples]:
         """All of it in blocks (n_mics, at most size); refuses a file that ends before its time."""
