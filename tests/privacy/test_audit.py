@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.learning.methods.contract import toy_features, toy_task
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior import make as make
+from tytoalba.localizer import worth as worth
 from tytoalba.localizer.localizer import Localizer
+from tytoalba.localizer.release import private_model
 from tytoalba.privacy import audit as auditing
 from tytoalba.privacy.audit import attack, audit, halves
 from tytoalba.privacy.model_audit import exact_model
@@ -40,6 +43,10 @@ def scenes() -> FeatureSet:
         patch.setattr(make, "Scenes", partial(Scenes, seconds=1.6))
         scenes = make.scenes_of(ARRAY, [SyntheticVoices()], families=("hybrid", "anechoic"), seed=5)
         return make.simulate(scenes, 18)
+
+
+def first(scenes: FeatureSet, n: int) -> FeatureSet:
+    return replace(scenes.select(scenes.recording < n), names=scenes.names[:n])
 
 
 def fresh(n_features: int = 120) -> Localizer:
@@ -72,7 +79,9 @@ def test_attacks_find_what_was_taught_and_not_what_was_forgotten(scenes: Feature
 
 
 def test_an_empty_state_and_a_model(scenes: FeatureSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auditing, "simulate", lambda *_, **__: scenes)
+    monkeypatch.setattr(auditing, "simulate", lambda *_, **__: first(scenes, 6))
+    for name in ("attack_exports", "attack_releases"):
+        monkeypatch.setattr(auditing, name, lambda *_, **__: {})
     localizer = fresh(40)
     told = audit(localizer)
     assert told["places"] is None
@@ -103,7 +112,8 @@ def test_where_people_stood_is_seen_in_both_kinds_of_file(scenes: FeatureSet, tm
 def test_the_command_says_what_is_stored_and_what_was_found(
     scenes: FeatureSet, tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auditing, "simulate", lambda *_, **__: scenes)
+    monkeypatch.setattr(auditing, "simulate", lambda *_, **__: first(scenes, 12))
+    monkeypatch.setattr(worth, "N_RECORDINGS", 2)
     localizer = fresh(40)
     localizer.state.teach(Phase(scenes.flat[:30], np.full((30, 1), 77.0), np.arange(1)))
     localizer.save(tmp_path / "state.tyto")
@@ -116,7 +126,7 @@ def test_the_command_says_what_is_stored_and_what_was_found(
     assert "the state after forgetting them is the same to the byte as before" in ran.out
     assert "one frame learned between two states is found among" in ran.out
     assert "not to be released: " in ran.out
-    assert "What models of it give away" in ran.out
+    assert "What models give away (made in memory, budget untouched)" in ran.out
     report = json.loads((tmp_path / "audit.json").read_text())
     assert all(row["name"] in ran.out for row in report["stored"] if not row["name"].startswith("prior."))
     exact = report["exports"]["exact"]
@@ -126,12 +136,26 @@ def test_the_command_says_what_is_stored_and_what_was_found(
     assert exact["sums"]["error"] < 1e-3
     assert exact["members"]["model"]["auc"] == pytest.approx(exact["members"]["state"]["auc"], abs=0.02)
     assert set(exact["two_exports"]["ranks"]) == {1}
+    private = report["exports"]["private"]
+    assert private["places"] == {"taught": exact["places"]["taught"], "found": 0, "false": 0}
+    assert private["sums"]["directions"] == 0
+    assert private["two_exports"]["first"] < private["two_exports"]["trials"] / 2
+    assert private["members"]["worst"]["tpr"] < private["promise"]["most_found_by_epsilon"]
+    assert (tmp_path / "state.tyto").read_bytes() == localizer.to_bytes()
     Localizer(localizer.model).save(tmp_path / "model.tyto")
     ran = tyto("audit", tmp_path / "model.tyto")
     assert "places from the weights: 2 degrees (77, 283)" in ran.out
     assert "G from labels nobody uses: 40 of 40 directions determined" in ran.out
     assert "as secret as the state" in ran.out
     assert "Was this lesson learned?" not in ran.out
+    Localizer(private_model(localizer).model).save(tmp_path / "private.tyto")
+    ran = tyto("audit", tmp_path / "private.tyto")
+    assert "places from the weights: 0 degrees" in ran.out
+    assert (
+        "private: unit lesson, epsilon 3, delta 1e-06. At 1 % false alarms nobody finds more than" in ran.out
+    )
+    assert "20.1 % by epsilon, 4.29 % by its noise; measured on 10000 releases" in ran.out
+    assert "secret" not in ran.out
 
 
 def test_the_command_refuses_too_few_scenes(tyto: Tyto, tmp_path: Path) -> None:

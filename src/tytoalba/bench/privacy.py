@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from tytoalba.bench.config import Config, load_config, refuse_unknown
 from tytoalba.bench.data import Announce, BenchData, Frames, load_benchdata
+from tytoalba.bench.privacy_models import attack_models
 from tytoalba.errors import TytoError
 from tytoalba.learning.head import AnalyticHead
 from tytoalba.learning.method import Memory, Method, Task
@@ -47,7 +49,7 @@ from tytoalba.privacy.attacks import (
 )
 from tytoalba.signal.angles import Float, count_directions, encode, to_class
 
-TableName = Literal["methods", "size", "states"]
+TableName = Literal["methods", "size", "states", "models"]
 TABLES = get_args(TableName)
 SUMS, WEIGHTS = "sums over frames", "weights that frames shaped"
 PURPOSES: Mapping[str, str] = {
@@ -90,14 +92,16 @@ def audit_methods(
     table: TableName = "methods",
     methods: Sequence[str] | None = None,
     *,
+    seed: int = 0,
     on_data: Announce | None = None,
     on_method: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Attack methods on the data of the shipped benchmark `privacy`: a table of docs/privacy.md.
 
     table: "methods" (each method's memory, `privacy_rows`), "size" (members by the number of frames,
-    `leak_by_size`) or "states" (the frame between two states, `frame_between_states`). methods: for the
-    first; all of them if not given.
+    `leak_by_size`), "states" (the frame between two states, `frame_between_states`) or "models" (exact and
+    private ones, `privacy_models`, on scenes of its own). methods: for the first; all of them if not given.
+    seed: for the last.
     """
     config = load_config("privacy")
     chosen = list(config.methods if methods is None else methods)
@@ -105,6 +109,8 @@ def audit_methods(
     refuse_unknown("table", [table], TABLES)
     if methods is not None and table != "methods":
         raise TytoError(f"the table {table!r} is not of methods: leave them out")
+    if table == "models":
+        return attack_models(seed, on_progress=partial(on_data, "scenes") if on_data else None)
     size = MORE_FRAMES if table == "size" else 1.0
     data = load_benchdata(config.data, bands=config.bands, size=size, announce=on_data)
     if table == "methods":

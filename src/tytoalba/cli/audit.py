@@ -19,8 +19,9 @@ HEADS = ("method", "kB", "frames", "answers", "memory", "TPR", "recording", "pla
 EXPORT_ROWS = (
     "places found",
     "G recovered",
-    "members by that G, AUC of frames, of lessons",
-    "the lesson between two exports",
+    "lessons known again (AUC)",
+    "lessons found at 1 % false alarms",
+    "the lesson between two exports named",
 )
 LEGEND = (
     "kB, frames: what the method keeps, and how many training frames are in it. AUC of the best attack on "
@@ -41,8 +42,8 @@ def audit(
     table: Annotated[
         str,
         typer.Option(
-            help="Without a model: methods (what each gives away), size (members by the number of frames) or "
-            "states (the frame between two states)."
+            help="Without a model: methods (what each gives away), size (members by the number of frames), "
+            "states (the frame between two states) or models (exact and private ones)."
         ),
     ] = "methods",
     seed: Seed = 0,
@@ -69,7 +70,7 @@ def audit(
     if scenes < 6:
         raise TytoError(f"--scenes must be at least 6, got {scenes}")
     if model is None:
-        report = _of_methods(cast("TableName", table), methods)
+        report = _of_methods(cast("TableName", table), methods, seed)
     else:
         report = _of_model(model, identity, scenes, seed)
     if results:
@@ -93,19 +94,23 @@ def _of_model(path: Path, identity: Path | None, scenes: int, seed: int) -> dict
     return {"file": str(path), **found}
 
 
-def _of_methods(table: TableName, methods: str | None) -> dict[str, Any]:
+def _of_methods(table: TableName, methods: str | None, seed: int) -> dict[str, Any]:
     from tytoalba.bench.privacy import audit_methods
 
     with progress_bar("recordings") as steps:
         return audit_methods(
             table,
             methods.replace(" ", "").split(",") if methods else None,
+            seed=seed,
             on_data=lambda what, done, total: steps(done, total, f"recordings: {what}"),
             on_method=lambda done, total: steps(done, total, "methods"),
         )
 
 
 def _print_rows(rows: list[dict[str, Any]], table: str) -> None:
+    if table == "models":
+        print_exports({_name_of(row): row for row in rows})
+        return
     if table != "methods":
         for row in rows:
             print_json(row)
@@ -140,25 +145,38 @@ def _print(report: dict[str, Any]) -> None:
     stored.add_row("prior", str(of_prior), "from simulations; no user's sound")
     out.print(stored)
     if report["kind"] == "model":
-        _print_model(report["attacks"])
+        _print_model(report)
     else:
         _print_state(report)
 
 
-def _print_model(attacks: dict[str, Any]) -> None:
+def _print_model(report: dict[str, Any]) -> None:
     """What the file alone gives away."""
+    attacks, private = report["attacks"], report["private"]
     if not attacks["possible"]:
         out.print(f"the weights cannot be attacked here: {attacks['why']}")
-        say("that is no proof: who has the prior can; keep this file as secret as its state")
-        return
-    degrees, sums = attacks["places"]["degrees"], attacks["sums"]
-    shown = ", ".join(f"{degree:g}" for degree in degrees)
-    out.print(f"places from the weights: {len(degrees)} degrees{f' ({shown})' if degrees else ''}")
-    out.print(f"G from labels nobody uses: {sums['directions']} of {sums['features']} directions determined")
-    if degrees or sums["directions"]:
-        out.print("this file is as secret as the state that it is from")
+        say("that is no proof: somebody else may have it")
     else:
-        out.print("these attacks found nothing, which is no proof")
+        degrees, sums = attacks["places"]["degrees"], attacks["sums"]
+        shown = ", ".join(f"{degree:g}" for degree in degrees)
+        out.print(f"places from the weights: {len(degrees)} degrees{f' ({shown})' if degrees else ''}")
+        out.print(
+            f"G from labels nobody uses: {sums['directions']} of {sums['features']} directions determined"
+        )
+    if private:
+        out.print(
+            f"private: unit {private['unit']}, epsilon {private['epsilon']:g}, delta {private['delta']:g}. "
+            f"At {_percent(private['fpr'])} false alarms nobody finds more than "
+            f"{_percent(private['most_found_by_epsilon'])} by epsilon, {_percent(private['most_found'])} by "
+            f"its noise; measured on {private['releases']} releases of the worst {private['unit']}: "
+            f"{_found(private['measured'])}"
+        )
+    elif attacks["possible"] and not attacks["places"]["degrees"] and not attacks["sums"]["directions"]:
+        out.print(
+            "these attacks found nothing, which proves nothing: exact weights are as secret as the state"
+        )
+    else:
+        out.print("exact weights are as secret as the state that they are from")
 
 
 def _print_state(report: dict[str, Any]) -> None:
@@ -185,25 +203,55 @@ def _print_state(report: dict[str, Any]) -> None:
 
 
 def print_exports(exports: Mapping[str, Mapping[str, Any]]) -> None:
-    """Attacks on models that were made of the state, side by side."""
-    table = make_table("attack", *exports, title="What models of it give away (made in memory, not written)")
-    rows = zip(*(export_cells(found) for found in exports.values()), strict=True)
-    for name, cells in zip(EXPORT_ROWS, rows, strict=True):
+    """Attacks on models side by side."""
+    table = make_table("attack", *exports, title="What models give away (made in memory, budget untouched)")
+    columns = [_private_cells(f) if "promise" in f else _exact_cells(f) for f in exports.values()]
+    for name, *cells in zip(EXPORT_ROWS, *columns, strict=True):
         table.add_row(name, *cells)
     out.print(table)
 
 
-def export_cells(found: Mapping[str, Any]) -> list[str]:
-    """What attacks on a kind of export found, in the order of `EXPORT_ROWS`."""
-    places, sums, members, two = (found[key] for key in ("places", "sums", "members", "two_exports"))
-    false = f", {places['false']} false" if places["false"] else ""
-    told = " (told the places)" if sums["told_places"] else ""
-    error = "" if sums["error"] is None else f", error {sums['error']:.0e}"
-    model = members["model"]
-    ranks = two["ranks"]
+def _exact_cells(found: Mapping[str, Any]) -> list[str]:
+    """What attacks on an exact export found, in the order of `EXPORT_ROWS`."""
+    sums, model, ranks = found["sums"], found["members"]["model"], found["two_exports"]["ranks"]
     return [
-        f"{places['found']} of {places['taught']}{false}",
-        f"{sums['directions']} of {found['features']} directions{error}{told}" if sums["found"] else "no",
-        f"{model['auc']:.2f}, {model['lesson_auc']:.2f}" if model else "no",
-        f"{sum(rank == 1 for rank in ranks)} of {len(ranks)} named among {two['candidates']}",
+        _places(found["places"]),
+        f"{sums['directions']} of {found['features']} directions, error {sums['error']:.0e}"
+        if sums["found"]
+        else "no",
+        f"{model['lesson_auc']:.2f}" if sums["found"] else "no",
+        "",
+        f"{ranks.count(1)} of {len(ranks)} among {found['two_exports']['candidates']}",
     ]
+
+
+def _private_cells(found: Mapping[str, Any]) -> list[str]:
+    """The same of private releases: the best attack on the worst lesson."""
+    promise, worst, two = found["promise"], found["members"]["worst"], found["two_exports"]
+    return [
+        _places(found["places"]),
+        "no",
+        f"{worst['auc']:.2f}",
+        f"{_found(worst)}, at most {_percent(promise['most_found'])} by noise, "
+        f"{_percent(promise['most_found_by_epsilon'])} by epsilon",
+        f"{two['first']} of {two['trials']} among {two['candidates']}",
+    ]
+
+
+def _name_of(row: Mapping[str, Any]) -> str:
+    if row["export"] == "private":
+        return f"private, epsilon {row['promise']['epsilon']:g}"
+    return f"exact, D = {row['features']}{', passes the gate' if row['passes_gate'] else ''}"
+
+
+def _places(found: Mapping[str, int]) -> str:
+    return f"{found['found']} of {found['taught']}" + (f", {found['false']} false" if found["false"] else "")
+
+
+def _found(members: Mapping[str, Any]) -> str:
+    low, high = members["tpr_interval"]
+    return f"{_percent(members['tpr'])} ({_percent(low)}-{_percent(high)})"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

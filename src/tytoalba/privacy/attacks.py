@@ -72,7 +72,7 @@ def membership(
     units = [_rows_of(groups_in, len(inside)), _rows_of(groups_out, len(outside))]
     drawn = []
     for _ in range(n_bootstrap):
-        a, b = (np.concatenate([u[k] for k in rng.integers(len(u), size=len(u))]) for u in units)
+        a, b = (_drawn(u, rng) for u in units)
         drawn.append([_auc(inside[a], outside[b]), _rate(inside[a], outside[b], fpr)])
     ends = np.quantile(drawn, [0.025, 0.975], axis=0) if drawn else np.full((2, 2), np.nan)
     levels = np.unique(np.concatenate([inside, outside]))
@@ -367,10 +367,17 @@ def _scores(values: ArrayLike) -> Float:
     return scores
 
 
-def _rows_of(groups: ArrayLike | None, n: int) -> Sequence[NDArray[np.intp]]:
-    """Rows of each unit that the bootstrap draws."""
+def _drawn(units: int | Sequence[NDArray[np.intp]], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Rows of as many units as there are, drawn with replacement."""
+    if isinstance(units, int):
+        return rng.integers(units, size=units)
+    return np.concatenate([units[k] for k in rng.integers(len(units), size=len(units))])
+
+
+def _rows_of(groups: ArrayLike | None, n: int) -> int | Sequence[NDArray[np.intp]]:
+    """Rows of each unit that the bootstrap draws; how many there are where each row is one."""
     if groups is None:
-        return list(np.arange(n)[:, None])
+        return n
     which = np.asarray(groups)
     if which.shape != (n,):
         raise TytoError(f"{n} scores need as many groups, got shape {which.shape}")

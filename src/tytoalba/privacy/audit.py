@@ -19,6 +19,7 @@ from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.features import scores
 from tytoalba.learning.prior.make import scenes_of, simulate
 from tytoalba.learning.sums import SCALE
+from tytoalba.localizer.budget import has_accounting
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.state import State
 from tytoalba.privacy.attacks import (
@@ -32,7 +33,8 @@ from tytoalba.privacy.attacks import (
     residual,
     rounded,
 )
-from tytoalba.privacy.model_audit import attack_exports, attack_file, exact_model
+from tytoalba.privacy.model_audit import attack_exports, attack_file, lessons, with_lessons
+from tytoalba.privacy.release_audit import attack_promise, attack_releases
 from tytoalba.signal.angles import Float, encode
 
 FAMILIES = ("hybrid", "anechoic")
@@ -58,7 +60,8 @@ def audit(
     ]
     found: dict[str, Any] = {"stored": stored, "n_frames": localizer.n_frames}
     if not localizer.can_learn:
-        return found | {"kind": "model", "attacks": attack_file(localizer.model)}
+        found |= {"kind": "model", "private": attack_promise(localizer.model)}
+        return found | {"attacks": attack_file(localizer.model)}
     state = localizer.state
     found |= {"kind": "state", "places": _places(state), "release": state.against_release()}
     scenes = scenes_of(
@@ -66,7 +69,12 @@ def audit(
     )
     frames = simulate(scenes, n_scenes, processes=processes, on_progress=on_progress)
     found |= attack(state, *halves(frames))
-    return found | {"exports": {"exact": attack_exports(state, frames, exact_model)}}
+    parts = lessons(frames)
+    trial = with_lessons(state, parts)
+    found["exports"] = {"exact": attack_exports(trial, parts)}
+    if trial.release is not None and has_accounting():
+        found["exports"]["private"] = attack_releases(trial, parts[1], seed=seed)
+    return found
 
 
 def halves(frames: FeatureSet) -> tuple[FeatureSet, FeatureSet, FeatureSet]:

@@ -155,21 +155,6 @@ def between_models(
     return np.array(missed)
 
 
-def in_release(W: ArrayLike, A: ArrayLike, B: ArrayLike, G: ArrayLike, Q: ArrayLike) -> float:
-    """How much the weights of a noisy release speak for a lesson, to who knows everything else.
-
-    A (D, D), B (D, n): the sums without the lesson, all others and the prior's included, so that W = A^-1 B
-    but for noise. G, Q: those of the lesson. Where it is in, A W - B has Q - G W in it, beside noise of Q
-    and of G W: the columns are weighed by that, which orders releases as the likelihood ratio does, to first
-    order.
-    """
-    w, lesson = np.asarray(W, np.float64), np.asarray(Q, np.float64)
-    rest = np.asarray(A, np.float64) @ w - np.asarray(B, np.float64)
-    shift = lesson - np.asarray(G, np.float64) @ w
-    spread = np.eye(w.shape[1]) + w.T @ w
-    return float((rest * np.linalg.solve(spread, shift.T).T).sum())
-
-
 def most_found(fpr: float, epsilon: float, delta: float, noise: float | None = None) -> float:
     """The largest share of members that anybody can find at a false positive rate, by differential privacy.
 

@@ -33,6 +33,10 @@ from tytoalba.privacy.model_attacks import (
     unused,
 )
 
+Parts = tuple[list[Phase], list[Phase], list[Phase]]
+"""Lessons to teach, lessons not to teach, and the attacker's own."""
+CLOSE = 0.01
+"""Relative error of a G that counts as recovered."""
 Export = Callable[[State], Model]
 """How a model is made of a state."""
 Again = tuple[Export, int]
@@ -109,24 +113,27 @@ def attack_file(model: Model) -> dict[str, Any]:
     }
 
 
+def places_found(model: Model, found: dict[str, Any], truth: Sequence[int]) -> tuple[int, int]:
+    """How many of the degrees that `attack_file` found are true ones, and how many are not."""
+    seen = set(found["places"]["degrees"] if found["possible"] else ())
+    right = seen & set(_mounted(model, np.asarray(truth, np.intp)))
+    return len(right), len(seen - right)
+
+
 def attack_exports(
-    state: State,
-    frames: FeatureSet,
-    export: Export,
+    trial: State,
+    parts: Parts,
+    export: Export = exact_model,
     *,
     n_trials: int = 5,
     n_candidates: int = 40,
 ) -> dict[str, Any]:
-    """Teach simulated lessons to a copy, export it, and attack the model, knowing the truth.
+    """Export a state that was taught known lessons, and attack the model.
 
-    frames: simulated, as `lessons` takes them apart. export: how models are made. n_trials: lessons that are
+    trial: was taught `parts[0]`, beside its own. export: how models are made. n_trials: lessons that are
     taught between two exports and looked for among n_candidates.
     The attacker is told which degrees were taught where the weights do not tell.
     """
-    parts = lessons(frames)
-    trial = state.copy()
-    for phase in parts[0]:
-        trial.teach(phase)
     model = export(trial)
     shadow = shadow_of(model)
     assert shadow is not None
@@ -136,8 +143,9 @@ def attack_exports(
     right = len(set(seen.found.tolist()) & set(truth))
     told = right < len(truth)
     N = unused(labels_of(model, truth if told else seen.found))
-    G = gram_from_weights(V, known, N)
-    true_G = _real(trial, shadow)
+    G, memory = gram_from_weights(V, known, N), trial.learner.memory()
+    true_G = memory["G"].astype(np.float64) / SCALE**2
+    error = relative_error(G, true_G)
     return {
         "lessons": len(trial.lessons),
         "frames": trial.n_frames,
@@ -146,25 +154,33 @@ def attack_exports(
         "sums": {
             "told_places": told,
             "directions": len(G.G),
-            "error": None if true_G is None else _plain(relative_error(G, true_G)),
+            "error": _plain(error),
             "asymmetry": _plain(G.asymmetry),
-            "found": G.found and (true_G is None or relative_error(G, true_G) < 0.01),
+            "found": bool(G.found and error < CLOSE),
         },
-        "members": _members(G, true_G, int(trial.learner.memory()["n"]), rows),
+        "members": _members(G, true_G, int(memory["n"]), rows),
         "two_exports": _two_exports(
             trial, model, known, parts[1][:n_candidates], rows[1][:n_candidates], (export, n_trials)
         ),
     }
 
 
-def lessons(frames: FeatureSet) -> tuple[list[Phase], list[Phase], list[Phase]]:
+def with_lessons(state: State, parts: Parts) -> State:
+    """A copy that was taught the first part."""
+    trial = state.copy()
+    for phase in parts[0]:
+        trial.teach(phase)
+    return trial
+
+
+def lessons(frames: FeatureSet) -> Parts:
     """Lessons to teach, lessons of the same scenes not to teach, and the attacker's own, of other scenes.
 
     A lesson is half a scene, of the frames with one talker, at whole degrees: what a person would say. One
     in three scenes is the attacker's.
     """
     single = frames.select(frames.n_sources == 1)
-    parts: tuple[list[Phase], list[Phase], list[Phase]] = ([], [], [])
+    parts: Parts = ([], [], [])
     for number in np.unique(single.recording):
         rows = np.flatnonzero(single.recording == number)
         early = single.frame[rows] < np.median(single.frame[rows]) - 1  # neighbours share half their samples
@@ -196,27 +212,22 @@ def _mounted(model: Model, degrees: NDArray[np.intp]) -> list[float]:
     return sorted(round(float((d + turn) % 360), 3) for d in degrees)
 
 
-def _real(trial: State, shadow: State) -> Float | None:
-    """The true G, where the model was made of the state's own sums."""
-    same = trial.options["n_features"] == shadow.options["n_features"]
-    return trial.learner.memory()["G"].astype(np.float64) / SCALE**2 if same else None
-
-
-def _members(found: RecoveredG, true_G: Float | None, n_rows: int, parts: Sequence[Rows]) -> dict[str, Any]:
+def _members(found: RecoveredG, true_G: Float, n_rows: int, parts: Sequence[Rows]) -> dict[str, Any]:
     """Who was learned? By leverage under the G of the state, and under the one that the model gave."""
     H_own = np.concatenate([H for H, _, _ in parts[2]])
     taught, other = ([H[:n] for H, _, n in part] for part in parts[:2])  # as seen from the front
     groups = [np.repeat(np.arange(len(part)), [len(H) for H in part]) for part in (taught, other)]
     result: dict[str, Any] = {}
-    for name, G, basis in (("state", true_G, np.eye(H_own.shape[1])), ("model", found.G, found.basis)):
-        if G is None or not len(G):
+    for name, G, basis in (
+        ("state", true_G, np.eye(len(true_G))),
+        ("model", _positive(found.G), found.basis),
+    ):
+        if not len(G):
             result[name] = None
             continue
         usual = H_own @ basis
         inside, outside = (
-            evidence(
-                *leverages(_positive(G), n_rows, usual.T @ usual, len(usual), np.concatenate(part) @ basis)
-            )
+            evidence(*leverages(G, n_rows, usual.T @ usual, len(usual), np.concatenate(part) @ basis))
             for part in (taught, other)
         )
         by_frame = membership(inside, outside, groups_in=groups[0], groups_out=groups[1])
@@ -233,6 +244,8 @@ def _rows(shadow: State, phase: Phase) -> tuple[Float, Float, int]:
 
 def _positive(G: Float) -> Float:
     """The nearest G that can be one: of noise half of the eigenvalues are negative."""
+    if not len(G):
+        return G
     values, vectors = np.linalg.eigh(G)
     least = 1e-9 * max(float(np.abs(values).max(initial=0.0)), 1e-300)
     return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
