@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -18,7 +20,12 @@ def rows(azimuth: NDArray[np.floating], heard: NDArray[np.floating]) -> NDArray[
 
 def off_by(coefficients: NDArray[np.floating], n_lessons: int) -> Offsets:
     """Sums of lessons of ten frames each, of a device with this offset."""
-    rng, total, curve = np.random.default_rng(1), Offsets.none(), offset_curve(coefficients)
+    return _off_by(tuple(float(c) for c in coefficients), n_lessons)
+
+
+@cache
+def _off_by(coefficients: tuple[float, ...], n_lessons: int) -> Offsets:
+    rng, total, curve = np.random.default_rng(1), Offsets.none(), offset_curve(np.array(coefficients))
     for _ in range(n_lessons):
         t = np.full((10, 1), rng.uniform(0, 360))
         total = total.plus(offsets_of(rows(t, t + curve[int(t[0, 0])] + rng.normal(0, 1, (10, 1)))))

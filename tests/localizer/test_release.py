@@ -74,16 +74,16 @@ def test_the_noise_is_on_the_sums_and_of_that_size(monkeypatch: pytest.MonkeyPat
 def test_each_unit_is_bounded_when_one_more_is_taught() -> None:
     state = small_state(n_features=2)
     for k in range(4):
-        state.teach(phase(k, 5), Kept(["ann", "bob"][k % 2], (1.0,), 0) if k != 3 else None)
+        state.teach(phase(k, 3), Kept(["ann", "bob"][k % 2], (1.0,), 0) if k != 3 else None)
     for unit in UNITS:
         (before, bound), more = sums_of(state, unit), state.copy()
         if unit == "frame":
             more.teach(phase(9, 1))
         elif unit == "lesson":
-            more.teach(phase(9, 30))
+            more.teach(phase(9, 12))
         else:
-            for k in (9, 10, 11, 12, 13, 14):
-                more.teach(phase(k, 3), Kept("carol", (1.0,), 0))
+            for k in (9, 10, 11, 12, 13):
+                more.teach(phase(k, 1), Kept("carol", (1.0,), 0))
         after, same = sums_of(more, unit)
         assert same == bound
         assert np.linalg.norm((after - before).astype(float)) <= bound
@@ -163,7 +163,7 @@ def test_a_device_as_drawn_loses_little() -> None:
     maps, azimuth = worth.simulated(prior())
     before = worth._acc(ARRAY, decode(maps), azimuth)
     cost = []
-    for n in (20, 60, 150):
+    for n in (20, 100):
         localizer = device(n, np.zeros(3))
         for seed in range(6):
             offset = offset_of(localizer, source=seeded(100 * n + seed))
@@ -175,7 +175,7 @@ def test_a_device_as_drawn_loses_little() -> None:
 def test_smaller_epsilon_tells_less() -> None:
     error = []
     for epsilon in (0.3, 10.0):
-        found = [offset_of(device(200), epsilon, source=seeded(k)) for k in range(4)]
+        found = [offset_of(device(200), epsilon, source=seeded(k)) for k in range(3)]
         error.append(np.mean([np.abs(f - offset_curve(OFF)).mean() for f in found]))
     assert error[1] < 0.5 * error[0]
 
@@ -229,8 +229,12 @@ def test_states_of_before_have_no_sums_for_it() -> None:
     del header["release"]
     old = State.from_bytes(closed(header, {k: v for k, v in arrays.items() if not k.startswith("release")}))
     assert old.release is None
-    with pytest.raises(TytoError, match="made before"):
-        private_model(Localizer(old))
+    for unit in ("lesson", "person"):
+        with pytest.raises(TytoError, match=r"made before.*--unit frame can be released"):
+            private_model(Localizer(old), unit=unit)
+    model = private_model(Localizer(old), unit="frame").model
+    assert model.private
+    assert model.private["unit"] == "frame"
 
 
 def test_other_units_are_refused() -> None:
@@ -245,7 +249,7 @@ def test_lessons_are_forgotten_in_them_exactly() -> None:
     state = small_state()
     state.teach(phase(0, 3))
     before = state.to_bytes()
-    state.teach(phase(1, 40), Kept("ann", (38.0,), 5))
+    state.teach(phase(1, 12), Kept("ann", (38.0,), 5))
     state.teach(phase(2, 6))
     state = State.from_bytes(state.to_bytes())
     state.forget(phase(2, 6))

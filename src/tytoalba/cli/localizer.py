@@ -64,8 +64,8 @@ def new(
 
       tyto new bedroom.tyto --like kitchen.tyto
     """
-    from tytoalba.localizer.localizer import Localizer
     from tytoalba.localizer.export import SEALED_SUFFIX
+    from tytoalba.localizer.localizer import Localizer
     from tytoalba.localizer.store import create, has_extra, read
 
     given = {"n_features": features, "prior_frames": prior_frames, "simulated": simulated}

@@ -27,6 +27,7 @@ from tytoalba.learning.prior.features import scores
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.sums import SCALE, bring, gaussian_labels, quantize_labels
 from tytoalba.signal.angles import Float, count_directions
+from tytoalba.signal.symmetry import Symmetry
 
 REACH = 5.0
 """Degrees around a direction within which frames teach it."""
@@ -241,6 +242,11 @@ class Tyto(Method):
         self._head.check()
         if self._head.n % self.n_views:
             raise TytoError(f"{self._head.n} rows are no whole number of frames of {self.n_views} views")
+
+    @property
+    def views(self) -> list[Symmetry]:
+        """Sides from which frames are looked at, the plain one first."""
+        return [view for view, _ in self._views]
 
     @property
     def n_views(self) -> int:

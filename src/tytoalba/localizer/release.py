@@ -130,16 +130,22 @@ def private_model(
     MissingExtraError
         dp-accounting is not installed.
     """
-    from tytoalba.localizer.worth import estimate, judged
+    from tytoalba.localizer import worth as judging
 
     if unit not in UNITS:
         raise TytoError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
-    state = localizer.state
-    sums, bound = sums_of(state, unit)
-    sigma = ceil(needed_noise(epsilon, delta) * bound)
-    noisy = sums + discrete_gaussian(N_SUMS, sigma, source)
-    coefficients, worth = judged(estimate(noisy, sigma, unit), state.prior)
-    return Release(_model(state, coefficients, unit, epsilon, delta, sigma / bound), worth)
+    state, needed = localizer.state, needed_noise(epsilon, delta)
+    if state.release is None and unit == "frame":
+        from tytoalba.localizer.older import older_estimate
+
+        found, noise = older_estimate(state, needed, source)
+    else:
+        sums, bound = sums_of(state, unit)
+        sigma = ceil(needed * bound)
+        found = judging.estimate(sums + discrete_gaussian(N_SUMS, sigma, source), sigma, unit)
+        noise = sigma / bound
+    coefficients, worth = judging.judged(found, state.prior)
+    return Release(_model(state, coefficients, unit, epsilon, delta, noise), worth)
 
 
 def sums_of(state: State, unit: Unit) -> tuple[Whole, int]:
@@ -147,8 +153,8 @@ def sums_of(state: State, unit: Unit) -> tuple[Whole, int]:
     if state.release is None:
         raise TytoError(
             "this state was made before there were sums for private releases, or merged with such a one: "
-            "what a lesson added to it cannot be bounded. Teach a new one (`tyto new`), or export it --exact "
-            "for your own devices"
+            "what a lesson or a person added to it has no bound. --unit frame can be released, which hides single "
+            "frames only; a new state (`tyto new`) that is taught again can be released by lesson and person"
         )
     if unit == "frame":
         return state.release.frames, BOUND
@@ -176,7 +182,6 @@ def _model(
         "delta": float(delta),
         "noise": float(noise),
         "features": N_COEFFICIENTS,
-        "sums": N_SUMS,
     }
     W, weight = np.zeros((1, 2 * n), np.float32), np.ones(n, np.float32)
     offset = offset_curve(coefficients).astype(np.float32)
