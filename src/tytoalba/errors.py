@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from tytoalba.texts import shown
+
 
 class TytoError(ValueError):
-    """Anything that tytoalba refuses; the command line prints it without a traceback."""
+    r"""Anything that tytoalba refuses; the command line prints it without a traceback.
+
+    Its text is one line, fit for a terminal or a log, whatever file names it quotes.
+
+    >>> str(TytoError("no such file: talk\x1b[2J.wav"))
+    'no such file: talk\\x1b[2J.wav'
+    """
+
+    def __str__(self) -> str:
+        return shown(super().__str__())
 
 
 class ArrayError(TytoError):
@@ -92,3 +103,6 @@ class MissingExtraError(TytoError, ImportError):
 
 class TytoWarning(UserWarning):
     """Something usable but suspicious: clipping, silence, a dead channel."""
+
+    def __str__(self) -> str:
+        return shown(super().__str__())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import soundfile
 pytest.importorskip("pyrage")
 
 from tests.helpers.commands import Tyto
-from tests.helpers.kills import kill_points
+from tests.helpers.kills import in_child, kill_points
 from tests.helpers.seals import mode, names, new_key, posix, public, sealed_with_passphrase
 from tytoalba.cli import seal as commands
 from tytoalba.cli.keys import keys_at_hand
@@ -114,7 +115,7 @@ def test_keygen_with_a_passphrase(tyto: Tyto, home: Path, tmp_path: Path) -> Non
 def test_keygen_killed_anywhere_and_run_again(tyto: Tyto, home: Path, tmp_path: Path) -> None:
     """It used to leave an empty identity.txt that was in the way for good, and keys in stray files."""
     recovery, seen, keys = tmp_path / "recovery.txt", set(), home / "keys"
-    for _ in kill_points(lambda: tyto("keygen", "--recovery", recovery)):
+    for _ in kill_points(lambda: tyto("keygen", "--recovery", recovery), every=2):
         left = [*names(home), *names(tmp_path)] if home.exists() else []
         assert {name for name in left if "lock" not in name} <= {
             *("keys/identity.txt", "keys/recipients.txt", "keys/.recipients.txt.new", "recovery.txt")
@@ -170,7 +171,7 @@ def test_open_killed_anywhere_leaves_no_plain_sound(tyto: Tyto, tmp_path: Path, 
     tyto("seal", target, "--remove")
     if existed:
         target.write_bytes(b"old")
-    for _ in kill_points(lambda: tyto("open", f"{target}.age", "-o", target, "--force")):
+    for _ in kill_points(lambda: tyto("open", f"{target}.age", "-o", target, "--force"), every=2):
         assert {"x.age"} <= set(names(tmp_path)) <= {"x.age", "x", ".x.new"}
         assert target.read_bytes() in (MARK * 100, b"old") if target.exists() else not existed
         # under the unfinished name only the whole new file, between two calls in which it replaces an old one
@@ -180,6 +181,50 @@ def test_open_killed_anywhere_leaves_no_plain_sound(tyto: Tyto, tmp_path: Path, 
             target.write_bytes(b"old")
     assert target.read_bytes() == MARK * 100
     assert names(tmp_path) == ["x", "x.age"]
+
+
+@posix
+def test_seal_and_rewrap_killed_anywhere(tyto: Tyto, tmp_path: Path) -> None:
+    tyto("keygen")
+    plain, sealed = tmp_path / "x", tmp_path / "x.age"
+    plain.write_bytes(MARK * 100)
+    for _ in kill_points(lambda: tyto("seal", plain, "--remove"), every=3):
+        assert set(names(tmp_path)) <= {"x", "x.age"}
+        assert plain.exists() or read_secret(sealed, keys_at_hand()) == MARK * 100
+        plain.write_bytes(MARK * 100)
+        sealed.unlink(missing_ok=True)
+    assert names(tmp_path) == ["x.age"]
+    for _ in kill_points(lambda: tyto("rewrap", sealed), every=3):
+        assert set(names(tmp_path)) <= {"x.age", ".x.age.new", ".x.age.lock"}
+        for name in {"x.age", ".x.age.new"} & set(names(tmp_path)):
+            assert read_secret(tmp_path / name, keys_at_hand()) == MARK * 100
+    assert names(tmp_path) == ["x.age"]
+
+
+@posix
+@pytest.mark.parametrize("limit", [0, 100, 2000])
+def test_out_of_disk(tyto: Tyto, tmp_path: Path, limit: int) -> None:
+    tyto("keygen")
+    (tmp_path / "x").write_bytes(MARK * 100)
+    tyto("seal", tmp_path / "x")
+    before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        os.chdir(tmp_path)
+        for command in (
+            ["seal", "x", "--force", "--remove"],
+            ["open", "x.age", "--force"],
+            ["open", "x.age", "-o", "y"],
+            ["rewrap", "x.age"],
+            ["keygen", "-o", "key"] if limit < 150 else ["open", "x.age", "-o", "z"],
+        ):
+            ran = tyto(*command)
+            assert ran.code == 2
+            assert "too large" in ran.error
+
+    assert not in_child(limited)
+    assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
 
 
 @posix

@@ -33,12 +33,12 @@ def in_child(do: Callable[[], object]) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def kill_points(do: Callable[[], object], most: int = 200) -> Iterator[int]:
+def kill_points(do: Callable[[], object], every: int = 1, most: int = 300) -> Iterator[int]:
     """Do something again and again, killed before its first change of the disk, its second, ...
 
-    Gives the number of each after it was killed, until it came to its end.
+    Gives the number of each after it was killed, until it came to its end. every: leaves others out.
     """
-    for number in range(1, most):
+    for number in range(1, most, every):
         if not in_child(partial(_dying, number, do)):
             return
         yield number

@@ -27,7 +27,7 @@ from tytoalba.bench.plots import check_drawing, save_figure
 from tytoalba.bench.results import METRICS, Run, load
 from tytoalba.bench.summary import Summary, summarise
 from tytoalba.bench.tables import Table, csv_rows, latex, markdown, markdown_text, plain, tables
-from tytoalba.storage.files import written_whole
+from tytoalba.storage.writing import write_whole
 
 _DIGITS = {"acc": 2, "mae": 3}
 
@@ -51,8 +51,7 @@ def render(results: Sequence[Path] | Path, out: Path) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in texts.items():
-        with written_whole(out / name) as temporary:
-            temporary.write_text(text, encoding="utf-8", newline="\n")
+        write_whole(out / name, text.encode())
         written.append(out / name)
     return written + _pictures(summaries, out)
 

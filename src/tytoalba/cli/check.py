@@ -86,11 +86,10 @@ def check(
     result = check_array(takes, mics, turned)
     corrected = result.corrected
     if output and corrected:
-        from tytoalba.storage.files import written_whole
+        from tytoalba.storage.writing import write_whole
 
         corrected = replace(corrected, name=output.stem)  # it is another array than the one it came from
-        with written_whole(output) as temporary:
-            temporary.write_text(corrected.to_toml(), encoding="utf-8")
+        write_whole(output, corrected.to_toml().encode())
     if json:
         print_json(_as_json(result, mics, corrected, output))
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tytoalba.cli.console import out, print_json, say
+from tytoalba.cli.console import print_json, put, say
 from tytoalba.cli.options import AsJson
 from tytoalba.cli.settings import KNOWN, read_settings, settings_file, write_settings
 from tytoalba.errors import TytoError
@@ -47,7 +47,7 @@ def config(
     else:
         for name, about in KNOWN.items():
             if key in (None, name):
-                out.print(f"{name} = {settings.get(name, '(not set)')}  # {about}", soft_wrap=True)
+                put(f"{name} = {settings.get(name, '(not set)')}  # {about}")
 
 
 def _array(value: str) -> str:

@@ -153,9 +153,9 @@ def _redacted(value: Any) -> Any:
 
 def write_json(value: Any, path: Path) -> None:
     """A JSON file, whole or not at all; its folder is made."""
-    from tytoalba.storage import files
+    from tytoalba.storage import writing
 
-    files.write_json(value, path)
+    writing.write_json(value, path)
 
 
 def csv_line(values: Sequence[Any]) -> str:

@@ -205,6 +205,8 @@ def unseal(
     sealed = _all_of(files, sealed=True)
     if output is not None and len(sealed) != 1:
         raise SealError(f"--output takes one file, got {len(sealed)}")
+    if output == "-" and sys.stdout.isatty():
+        raise SealError("standard output is a terminal: pipe it to a program, or give a file")
     if output == "-":
         open_file(sealed[0], sys.stdout.buffer, keys_at_hand(identity))
         sys.stdout.buffer.flush()

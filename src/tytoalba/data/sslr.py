@@ -33,8 +33,8 @@ from tytoalba.data.recording import FRAME_LENGTH, HOP, Recording
 from tytoalba.errors import DataError, TytoWarning
 from tytoalba.signal.angles import Float, wrap
 from tytoalba.signal.array import MicArray, load_array
-from tytoalba.storage.files import written_whole
 from tytoalba.storage.soundfiles import read_unchanged, sound_length, write_audio
+from tytoalba.storage.writing import write_whole
 
 CITATION = (
     "W. He, P. Motlicek and J.-M. Odobez, "
@@ -121,8 +121,7 @@ def write_recording(
         (f"gt_frame/{name}{_GT_FRAME}", list(frames)),
         (f"gt_file/{name}{_GT_FILE}", gt_file),
     ):
-        with written_whole(folder / path) as temporary:
-            temporary.write_bytes(pickle.dumps(content, protocol=2))
+        write_whole(folder / path, pickle.dumps(content, protocol=2))
 
 
 def _compared(root: Path, subsets: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -29,7 +29,7 @@ from tytoalba.learning.prior.registry import prior_folder, same_places
 from tytoalba.learning.prior.train import FURTHER, RECIPE, train_prior
 from tytoalba.learning.training import Recipe
 from tytoalba.signal.array import MicArray, load_array
-from tytoalba.storage.files import write_json
+from tytoalba.storage.writing import write_json
 
 TURNS = ("hybrid", "anechoic", "hybrid", "hybrid", "pyroom")
 """Families of acoustics in the turn that scenes take: a scene of pyroomacoustics costs five of the others."""

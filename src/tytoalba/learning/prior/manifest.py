@@ -17,7 +17,7 @@ from tytoalba.errors import TytoError
 from tytoalba.learning.prior.make import MadePrior, PriorSettings, make_prior
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.signal.array import builtin_arrays, load_array
-from tytoalba.storage.files import write_json
+from tytoalba.storage.writing import write_json
 
 ABOUT = (
     "Weights of networks that learned from simulated rooms, and simulated frames. The speech in these rooms "
