@@ -10,6 +10,7 @@ the same bytes in any order, and a lesson that was forgotten leaves none.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -78,6 +79,7 @@ class State:
     owner: fingerprint of whose ledger (`store`) says what was learned; "" where there is none.
     release: sums for private releases; None in a state that was made before there were any.
     frontend: version of the front end (`FrontEnd`) that all its lessons came through.
+    constants: digest of what the front end computes for itself (`Prior.steering_digest`); "" of version 1.
     """
 
     array: MicArray
@@ -88,6 +90,7 @@ class State:
     owner: str = ""
     release: Offsets | None = field(default_factory=Offsets.none)
     frontend: int = NEWEST
+    constants: str = ""
 
     @classmethod
     def new(
@@ -98,7 +101,8 @@ class State:
             raise TytoError(f"no option called {unknown[0]!r}; known: {', '.join(DEFAULTS)}")
         chosen = checked_options(DEFAULTS | options | {"seed": seed})
         array = fitting(array, prior, chosen["n_features"])
-        return cls(array, _learner(prior, chosen), chosen, frontend=_checked_frontend(frontend))
+        constants = prior.steering_digest if _checked_frontend(frontend) != 1 else ""
+        return cls(array, _learner(prior, chosen), chosen, frontend=frontend, constants=constants)
 
     @property
     def prior(self) -> Prior:
@@ -181,6 +185,7 @@ class State:
             (self.options, other.options, "options or seed: make one like the other, `tyto new B --like A`"),
             (_meaning(self.prior), _meaning(other.prior), "prior"),
             (self.array, other.array, "array or how it is mounted"),
+            (self.constants, other.constants, "steering matrices: they were made on machines that differ"),
         ]
         for mine, theirs, what in same:
             if mine != theirs:
@@ -231,7 +236,7 @@ class State:
                 name: {"who": k.who, "azimuth": list(k.azimuth), "time": k.time}
                 for name, k in self.kept.items()
             },
-            **({"frontend": self.frontend} if self.frontend != 1 else {}),
+            **({"frontend": self.frontend, "constants": self.constants} if self.frontend != 1 else {}),
             **of_prior,
         }
         if self.release is not None:
@@ -249,7 +254,9 @@ class State:
             n_features = options["n_features"]
             if len(arrays["G"]) != n_features * (n_features + 1) // 2:  # before anything of that size is made
                 raise FileError("its sums are of another size")
-            prior = prior_from(header, arrays)
+            frontend = _checked_frontend(header.get("frontend", 1))
+            constants = "" if frontend == 1 else _checked_constants(header["constants"])
+            prior = replace(prior_from(header, arrays), agreed=constants)
             array = fitting(MicArray.from_toml(header["array"], what), prior, n_features)
             learner = _learner(prior, options)
             memory = _unpacked(arrays, n_features) | {"counts": arrays["counts"]}
@@ -258,9 +265,8 @@ class State:
             learner.check()
             kept = {name: _kept(learner, name, about, arrays) for name, about in header["kept"].items()}
             release = _release(header.get("release"), arrays)
-            frontend = _checked_frontend(header.get("frontend", 1))
             lessons, owner = {**header["lessons"]}, header["owner"]
-            state = cls(array, learner, options, lessons, kept, owner, release, frontend)
+            state = cls(array, learner, options, lessons, kept, owner, release, frontend, constants)
             state._check()
             return state
         except (TytoError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -315,6 +321,12 @@ def _checked_frontend(version: Any) -> int:
             f"its front end has version {str(version)[:20]}, this program knows {known}: a newer one made it"
         )
     return version
+
+
+def _checked_constants(digest: Any) -> str:
+    if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{16}", digest):
+        raise FileError("the digest of its steering matrices was altered")
+    return digest
 
 
 def _unknown(frontend: int) -> str:

@@ -36,6 +36,7 @@ from tytoalba.learning.prior.exact import (
 from tytoalba.learning.prior.features import (
     full_band,
     prior_gcc,
+    steering_digest,
     steering_matrices,
     steering_matrix,
 )
@@ -64,6 +65,7 @@ class Prior:
     about: how it was made. constants: mean and spread of the logits in simulations; calibration.
     frames: some simulated frames, as rounded logits and sound, so that a learner that is taught one direction
     still knows what the prior says of the others: `simulated_frames`.
+    agreed: digest of the steering matrices that a state was made with, "" for this machine's own.
     """
 
     array: MicArray
@@ -73,9 +75,10 @@ class Prior:
     about: dict[str, Any] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
     frames: dict[str, NDArray[Any]] = field(default_factory=dict)
+    agreed: str = ""
 
     @classmethod
-    def quantised(cls, array: MicArray, gcc: GccPhat, weights: Weights, **more: dict[str, Any]) -> Prior:
+    def quantised(cls, array: MicArray, gcc: GccPhat, weights: Weights, **more: Any) -> Prior:
         """A prior of real weights: each array gets the finest step of a power of two that 16 bits allow."""
         steps = {name: _step(values) for name, values in weights.items()}
         rounded = {name: np.rint(values / steps[name]).astype(np.int16) for name, values in weights.items()}
@@ -159,8 +162,17 @@ class Prior:
         return {name: values.astype(np.float64) * self.steps[name] for name, values in self.weights.items()}
 
     @cached_property
+    def _matrices(self) -> dict[str, NDArray[np.float64]]:
+        return steering_matrices(self.array, self.gcc, self.agreed)
+
+    @cached_property
+    def steering_digest(self) -> str:
+        """Of the steering matrices, which no file has: what a state writes down to find the same again."""
+        return steering_digest(self._matrices)
+
+    @cached_property
     def _places(self) -> dict[str, dict[str, Array]]:
-        real = self.real_weights() | steering(steering_matrices(self.array, self.gcc))
+        real = self.real_weights() | steering(self._matrices)
         for name in ("logit_mean", "logit_spread"):
             real[name] = np.array(self.constants.get(name, [0.0 if "mean" in name else 1.0]), np.float64)
         for name in (n for n in real if n.startswith(("place", "level", "heard", "offset", "bias"))):
