@@ -30,8 +30,9 @@ test: install ## the default tests: three to four minutes on two cores
 end-to-end: install ## tests that need a browser or start several processes
 	$(PYTEST) -m end_to_end
 
-test-slow: install ## tests that take minutes or hours
+test-slow: install ## tests that take minutes, then kills, full disks and a million hostile files: 90 minutes
 	$(PYTEST) -m slow
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.slow.run --processes 2 --out $(OUT)/slow
 
 durations: install ## tests/long.txt anew: the tests that make quick leaves out
 	$(PYTEST) $(PARALLEL) --durations=0 --durations-min=0.02 | $(BIN)/python tools/long_tests.py
