@@ -63,7 +63,18 @@ class LedgerChangedError(LedgerError):
 
 
 class UnfinishedStepError(LedgerError):
-    """The last step is in the ledger but not in the state; `Ledger.repair` drops it."""
+    """The last step is in the ledger but not in the state; `Ledger.repair` takes it back."""
+
+
+class RolledBackError(LedgerError):
+    """A state or ledger from before something that was done to it; `tyto restore` accepts it on purpose.
+
+    again: the step that may not have finished, and gives the same state if it is done again.
+    """
+
+    def __init__(self, message: str, again: object = None) -> None:
+        super().__init__(message)
+        self.again = again
 
 
 class KeyFileError(TytoError):

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from tests.helpers.commands import Tyto
 from tests.helpers.localizers import features
 from tests.helpers.releases import simulate_nothing
-from tests.helpers.states import ARRAY, contents, settle, wave, write_wave
+from tests.helpers.states import ARRAY, contents, move_in, settle, wave, write_wave
 from tytoalba.cli.keys import VARIABLE, keys_at_hand
 from tytoalba.cli.localizer import _time
 from tytoalba.data.folder import write_array, write_recording
@@ -64,7 +64,7 @@ def unchanged(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    move_in(made, tmp_path)
     settle(monkeypatch, tmp_path)
     return tmp_path
 
@@ -146,6 +146,8 @@ def test_merging_is_learning_both(tyto: Tyto, folder: Path) -> None:
     assert tyto("teach", "s.age", "b.wav.age", "--at", "77").code == 0
     shutil.copy("k.tyto", "both.tyto")
     shutil.copy("k.tyto.ledger", "both.tyto.ledger")
+    assert "is a copy of" in tyto("teach", "both.tyto", "b.wav", "--at", "77").error
+    assert tyto("restore", "both.tyto", "--yes").code == 0
     assert tyto("teach", "both.tyto", "b.wav", "--at", "77").code == 0
     other = (folder / "s.age").read_bytes()
     assert json.loads(tyto("merge", "k.tyto", "s.age", "--json").out)["merged"] == 4
@@ -167,6 +169,7 @@ def test_learning_a_sealed_folder_and_forgetting_it(tyto: Tyto) -> None:
     before = read_secret("k.tyto")
     shutil.copy("k.tyto", "p.tyto")
     shutil.copy("k.tyto.ledger", "p.tyto.ledger")
+    assert tyto("restore", "p.tyto", "--yes").code == 0
     learned = json.loads(tyto("learn", "k.tyto", "sealed", "--json").out)
     assert learned == {"model": "k.tyto", "learned": 6, "lessons": 2}
     assert tyto("learn", "p.tyto", "rec").out == "learned 6 frames in 2 lessons\n"
@@ -245,6 +248,7 @@ def test_states_of_others_are_merged_when_they_are_signed_and_trusted(
     assert contents(folder) == before
     shutil.copy("k.tyto", "k2.tyto")
     shutil.copy("k.tyto.ledger", "k2.tyto.ledger")
+    assert tyto("restore", "k2.tyto", "--yes").code == 0
     assert (
         tyto("trust", fingerprint, "--name", "Anna [/b]").out.splitlines()[-1] == f"{fingerprint}  Anna [/b]"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from tests.helpers.commands import PNG, Ran, Tyto, process, start
-from tests.helpers.states import ARRAY, contents, settle, wave, write_wave
+from tests.helpers.states import ARRAY, contents, move_in, settle, wave, write_wave
 from tests.helpers.waves import plane_wave
 from tytoalba.cli.locate import dcase_lines
 from tytoalba.data.datasets import open_dataset
@@ -59,7 +58,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    move_in(made, tmp_path)
     settle(monkeypatch, tmp_path)
     return tmp_path
 

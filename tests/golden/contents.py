@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -49,6 +50,7 @@ from tytoalba.signal.music import Music
 from tytoalba.signal.srp import SrpPhat
 from tytoalba.storage.keys import read_identities
 from tytoalba.storage.ledger import Ledger, keyed_id
+from tytoalba.storage.remembered import remembering
 from tytoalba.storage.signatures import SigningKey, sign_file
 from tytoalba.storage.soundfiles import read_audio, write_audio
 from tytoalba.storage.tensors import pack
@@ -115,7 +117,14 @@ def at_home(folder: Path) -> Iterator[Path]:
         (home / name).chmod(0o600)  # which git does not keep
     told = {"TYTO_SIGNING_KEY": SIGNING_KEY, "TYTO_IDENTITY": IDENTITY, "TYTO_TRUSTED": "trusted"}
     told = {name: str(home / file) for name, file in told.items()} | {"XDG_DATA_HOME": str(home)}
-    with patch.dict(os.environ, told), patch("time.time", return_value=float(NOW)):
+    ids = (f"{number:032x}" for number in count(1))
+    with (
+        patch.dict(os.environ, told),
+        patch("time.time", return_value=float(NOW)),
+        patch("secrets.token_hex", side_effect=lambda _: next(ids)),
+    ):
+        with remembering():  # who has these keys was here before
+            pass
         yield home
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -42,12 +43,20 @@ def settle(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.chdir(folder)
 
 
+def move_in(source: Path, folder: Path) -> Path:
+    """A copy of a folder with its home, in which it is as if it had been made there."""
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    if (remembered := folder / "home" / "tytoalba" / "remembered.json").exists():
+        remembered.write_text(remembered.read_text().replace(str(source.resolve()), str(folder.resolve())))
+    return folder
+
+
 def contents(folder: Path) -> dict[str, str]:
     """SHA-256 of every file below a folder, by its path; but for the list of what was met."""
     return {
         str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(folder.rglob("*"))
-        if file.is_file() and file.name != "seen.json"
+        if file.is_file() and not file.name.startswith("remembered")
     }
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from threadpoolctl import threadpool_limits
 
-from tests.helpers.states import Kit, make_kit, settle
+from tests.helpers.states import Kit, make_kit, move_in, settle
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +21,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Kit:
 @pytest.fixture
 def kit(made: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
     """A copy of the kit, to work in."""
-    shutil.copytree(made.folder, tmp_path, dirs_exist_ok=True)
+    move_in(made.folder, tmp_path)
     settle(monkeypatch, tmp_path)
     return Kit(tmp_path, made.lessons)

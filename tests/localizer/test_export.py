@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.releases import simulate_nothing
-from tests.helpers.states import Kit, contents, ledger_says, make_kit, opened, read, settle
+from tests.helpers.states import Kit, contents, ledger_says, make_kit, move_in, opened, read, settle
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.errors import FileError, MissingExtraError, TytoError
 from tytoalba.localizer import export, store
@@ -36,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Kit:
 
 @pytest.fixture
 def kit(made: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
-    shutil.copytree(made.folder, tmp_path, dirs_exist_ok=True)
+    move_in(made.folder, tmp_path)
     settle(monkeypatch, tmp_path)
     simulate_nothing(monkeypatch)
     return replace(made, folder=tmp_path)

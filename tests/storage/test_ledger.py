@@ -23,14 +23,17 @@ from tytoalba.errors import (
     LedgerError,
     LockedError,
     MissingExtraError,
+    RolledBackError,
     TytoError,
     UnfinishedStepError,
     UntrustedSignerError,
 )
 from tytoalba.storage import ledger as ledger_module
 from tytoalba.storage.files import locked
-from tytoalba.storage.ledger import FORMAT, START, Entry, Ledger, keyed_id, ledger_path
+from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path
 from tytoalba.storage.signatures import SigningKey, TrustStore
+from tytoalba.storage.steps import FORMAT, START, Entry
+from tytoalba.storage.writing import write_whole
 
 pytest.importorskip("cryptography")
 OURS, THEIRS = SigningKey.generate(), SigningKey.generate()
@@ -362,12 +365,12 @@ def test_anything_at_all_is_refused_without_a_crash(content: bytes) -> None:
 
 
 def test_too_large_or_no_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = write(path, 2)
+    ledger = write(path, 1)
     before = path.read_bytes()
     monkeypatch.setattr(ledger_module, "LARGEST", len(before) + 10)
     with pytest.raises(LedgerError, match="is full"):
         ledger.append("learned", digest(3))
-    assert path.read_bytes() == before
+    assert path.read_bytes() == before  # a summary of one line is no shorter
     monkeypatch.setattr(ledger_module, "LARGEST", len(before) - 1)
     with pytest.raises(LedgerError, match="larger than"):
         Ledger.open(path)
@@ -381,9 +384,12 @@ def test_too_large_or_no_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_state_must_be_the_last_steps(path: Path) -> None:
     ledger = write(path)
     ledger.check_state(digest(5))
-    with pytest.raises(UnfinishedStepError, match=r"number 5, merged, 50 frames.*repair"):
+    with pytest.raises(UnfinishedStepError, match=r"number 5, merged, 50 frames.*the next change takes it"):
         ledger.check_state(digest(4))
-    with pytest.raises(LedgerError, match=r"older than .* says, step 2 of 5: it was rolled back"):
+    with pytest.raises(
+        RolledBackError,
+        match=r"of step 2 of 5, before step 4, which forgot 40 frames: .*`tyto restore den\.state`",
+    ):
         ledger.check_state(digest(2))
     with pytest.raises(LedgerError, match=r"not what .* says: it was altered"):
         ledger.check_state(digest(6))
@@ -391,23 +397,24 @@ def test_state_must_be_the_last_steps(path: Path) -> None:
         ledger.check_state("")
 
 
-def test_unfinished_step_is_dropped_and_leaves_a_trace(path: Path) -> None:
+def test_unfinished_step_is_taken_back_by_a_line_of_its_own(path: Path) -> None:
     ledger = write(path)
-    last = ledger.entries[-1]
+    last, before = ledger.entries[-1], path.read_bytes()
     for other in (digest(5), digest(2), digest(6), ""):
-        before = path.read_bytes()
         with pytest.raises(LedgerError):
             ledger.repair(other)
         assert path.read_bytes() == before
     assert ledger.repair(digest(4)) == last
+    assert path.read_bytes().startswith(before)  # nothing was replaced
     for seen in (ledger, Ledger.open(path, OURS)):
-        assert seen.verify(at_least=5) == []
+        assert seen.verify(at_least=6, head=last.digest()) == []
         seen.check_state(digest(4))
-        assert [entry.what for entry in seen.entries] == [*STEPS[:4], "restored"]
-        assert (seen.entries[-1].id, seen.entries[-1].n_frames) == (last.id, 0)
-    with pytest.raises(LedgerError, match="rolled back"):  # one step back, then another: not twice
+        assert [entry.what for entry in seen.entries] == [*STEPS, "recovered"]
+        recovered = seen.entries[-1]
+        assert (recovered.id, recovered.about) == (last.id, {"step": 5, "what": "merged"})
+    with pytest.raises(RolledBackError, match="before step 4, which forgot 40 frames"):  # not twice
         ledger.check_state(digest(3))
-    with pytest.raises(LedgerError, match="altered"):  # nor forward again
+    with pytest.raises(LedgerError, match=r"of step 5 of .*, which was taken back"):  # nor forward again
         ledger.check_state(digest(5))
     ledger.append("learned", digest(6))
     assert Ledger.open(path, OURS).verify() == []
@@ -418,9 +425,59 @@ def test_unfinished_first_step(path: Path) -> None:
     with pytest.raises(UnfinishedStepError):
         ledger.check_state("")
     ledger.repair("")
-    assert Ledger.open(path, OURS).entries == ()
+    ledger.check_state("")
     ledger.append("created", digest(1))
-    Ledger.open(path, OURS).check_state(digest(1))
+    again = Ledger.open(path, OURS)
+    again.check_state(digest(1))
+    assert [entry.what for entry in again.entries] == ["created", "recovered", "created"]
+
+
+# ---- one step behind: the rules at the top of the module
+
+
+def one_behind(path: Path, what: str) -> Ledger:
+    ledger = write(path, 2)
+    ledger.append(what, digest(3), 7)
+    return ledger
+
+
+@pytest.mark.parametrize("what", ["learned", "forgot", "merged"])
+def test_a_step_that_was_seen_in_place_is_not_taken_back(path: Path, what: str) -> None:
+    ledger = one_behind(path, what)
+    seen = ledger.seen(done=3, state=digest(3), begun=ledger.head)
+    with pytest.raises(RolledBackError, match=rf"from before step 3, which {what} 7 frames.*was finished"):
+        ledger.check_state(digest(2), seen)
+    with pytest.raises(RolledBackError):
+        ledger.repair(digest(2), seen)
+    ledger.check_state(digest(3), seen)
+
+
+@pytest.mark.parametrize("what", ["learned", "forgot", "merged"])
+def test_a_step_that_this_user_began_and_nobody_saw_in_place_is_taken_back(path: Path, what: str) -> None:
+    ledger = one_behind(path, what)
+    assert ledger.repair(digest(2), ledger.seen(done=2, begun=ledger.head)).what == what
+
+
+def test_a_forgotten_step_of_which_nothing_is_known_is_not_taken_back(path: Path) -> None:
+    ledger = one_behind(path, "forgot")
+    for seen in (None, ledger.seen(done=2), ledger.seen(done=2, begun=digest(9))):
+        with pytest.raises(RolledBackError, match="did not finish, or an older state was put back") as caught:
+            ledger.check_state(digest(2), seen)
+        assert caught.value.again == ledger.entries[-1]
+    learned = one_behind(path.with_name("other.ledger"), "learned")
+    for seen in (None, learned.seen(done=2), learned.seen(done=2, begun=digest(9))):
+        with pytest.raises(UnfinishedStepError):
+            learned.check_state(digest(2), seen)
+
+
+@pytest.mark.parametrize("what", ["exported", "recovered", "restored"])
+def test_steps_that_write_no_state_cannot_be_unfinished(path: Path, what: str) -> None:
+    ledger = write(path, 2)
+    ledger.append(what, digest(1))
+    with pytest.raises(LedgerError) as caught:
+        ledger.check_state(digest(2))
+    assert not isinstance(caught.value, UnfinishedStepError)
+    ledger.check_state(digest(1))
 
 
 def test_step_that_changed_nothing_is_finished(path: Path) -> None:
@@ -431,7 +488,121 @@ def test_step_that_changed_nothing_is_finished(path: Path) -> None:
         ledger.repair(digest(2))
 
 
+# ---- full: compacted
+
+
+def filled(path: Path, monkeypatch: pytest.MonkeyPatch, limit: int = 6000) -> Ledger:
+    """A ledger that has just been compacted, and what it says still fits."""
+    monkeypatch.setattr(ledger_module, "LARGEST", limit)
+    ledger = write(path, 2)
+    ledger.append("exported", digest(2), about={"noise": 2.0, "unit": "lesson"})
+    ledger.append("merged", digest(3), 4, about={"spent": 0.1})
+    number = 3
+    while ledger.entries[0].what != "summary":
+        number += 1
+        ledger.append("forgot" if number % 2 else "learned", digest(number), 1)
+    return ledger
+
+
+def test_a_full_ledger_is_compacted_and_still_forgets(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = filled(path, monkeypatch)
+    archive = path.with_name(path.name + ".1")
+    old = Ledger(archive, OURS, archive.read_bytes(), None)
+    summary, last = ledger.entries
+    assert old.verify() == []
+    assert (summary.previous, summary.sequence) == (old.head, old.length + 1)
+    assert (summary.about["first"], summary.about["lines"]) == (ledger.identity, old.length)
+    assert summary.about["spent"] == 0.25
+    assert summary.about["exported"] == 1
+    assert summary.about["forgot"] == sum(entry.what == "forgot" for entry in old.entries)
+    again = Ledger.open(path, OURS)
+    assert again.verify() == []
+    again.check_state(last.state)
+    assert again.length == old.length + 2
+    with pytest.raises(RolledBackError, match=f"from before step {last.sequence}, which forgot 1 frame,"):
+        again.check_state(summary.state)
+    again.append("forgot", digest(99), 3)
+    assert Ledger.open(path, OURS).verify(at_least=last.sequence, head=last.digest()) == []
+    if os.name == "posix":
+        assert mode(archive) == 0o600
+
+
+def test_a_summary_names_what_was_remembered(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = filled(path, monkeypatch)
+    archive = path.with_name(path.name + ".1")
+    old = Ledger(archive, OURS, archive.read_bytes(), None)
+    middle = old.entries[3]
+    for length, head in ((old.length, old.head), (middle.sequence, middle.digest()), (0, middle.digest())):
+        assert ledger.verify(at_least=length, head=head) == []
+    for length, head in ((ledger.length + 1, digest(1)), (old.length, digest(1)), (0, digest(1))):
+        with pytest.raises(RolledBackError):
+            ledger.verify(at_least=length, head=head)
+    archive.unlink()  # then only the last archived line can be told, and that there were as many
+    assert ledger.verify(at_least=old.length, head=old.head) == []
+    assert ledger.verify(at_least=middle.sequence, head=middle.digest()) == []
+    with pytest.raises(RolledBackError):
+        ledger.verify(head=middle.digest())
+
+
+def test_a_ledger_is_compacted_again_and_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = filled(path, monkeypatch)
+    identity = ledger.identity
+    for number in range(100, 130):
+        ledger.append("learned", digest(number), 1)
+    n_archives = len(list(path.parent.glob("*.ledger.*")))
+    assert n_archives > 2
+    assert path.stat().st_size <= 6000
+    assert (ledger.verify(), ledger.identity) == ([], identity)
+    n_lines = ledger.entries[0].about
+    kinds = ("created", "learned", "forgot", "merged", "exported")
+    assert sum(int(n_lines.get(what, 0)) for what in kinds) == int(n_lines["lines"]) - (n_archives - 1)
+    assert n_lines["spent"] == 0.25
+
+
+def test_a_summary_elsewhere_than_first_or_of_nothing_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = filled(path, monkeypatch)
+    summary, last = ledger.entries
+    moved = signed(summary, sequence=last.sequence + 1, previous=last.digest())
+    with pytest.raises(LedgerError, match="line 3: it does not follow"):
+        opened(path.read_bytes() + moved.line() + b"\n").verify()
+    with pytest.raises(LedgerError, match="names the first line"):
+        replace(summary, about={})
+
+
+def test_killed_between_archive_and_summary(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_module, "LARGEST", 3000)
+    ledger = write(path, 5)
+    whole, real = path.read_bytes(), write_whole
+
+    def failing(target: Path, *arguments: Any, **options: Any) -> None:
+        if target == path:
+            raise OSError(28, "No space left on device")
+        real(target, *arguments, **options)
+
+    monkeypatch.setattr(ledger_module, "write_whole", failing)
+    with pytest.raises(OSError, match="No space"):
+        ledger.compact()
+    assert path.read_bytes() == path.with_name(path.name + ".1").read_bytes() == whole
+    monkeypatch.setattr(ledger_module, "write_whole", real)
+    Ledger.open(path, OURS).compact()
+    assert not path.with_name(path.name + ".2").exists()
+    assert Ledger.open(path, OURS).verify(at_least=5) == []
+
+
 # ---- killed, full, together
+
+
+@posix
+def test_a_link_is_not_written_through(path: Path) -> None:
+    victim = path.with_name("victim")
+    victim.write_bytes(b"")
+    path.symlink_to(victim)
+    with pytest.raises(LedgerError, match="is a link, and is not written through"):
+        Ledger.open(path, OURS).append("created", digest(1))
+    assert victim.read_bytes() == b""
+    assert mode(victim) != 0o600
 
 
 def test_torn_last_line_is_dropped_wherever_it_was_torn(path: Path) -> None:

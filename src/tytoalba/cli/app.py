@@ -19,6 +19,7 @@ from tytoalba.cli import (
     localizer,
     locate,
     prior,
+    restore,
     score,
     seal,
     sign,
@@ -57,6 +58,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "merge": localizer.merge,
         "export": localizer.export,
         "info": info.info,
+        "restore": restore.restore,
         "audit": audit.audit,
     },
     "Keys and signatures": {

@@ -88,7 +88,7 @@ def _of_model(path: Path, identity: Path | None, scenes: int, seed: int) -> dict
     from tytoalba.localizer.store import read
     from tytoalba.privacy.audit import audit as attacked
 
-    localizer = read(path, keys_at_hand(identity))
+    localizer = read(path, keys_at_hand(identity), unsigned=True)
     with progress_bar("simulated lessons") as steps:
         found = attacked(localizer, n_scenes=scenes, seed=seed, processes=0, on_progress=steps)
     return {"file": str(path), **found}

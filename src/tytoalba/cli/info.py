@@ -34,7 +34,7 @@ def info(
     """
     from tytoalba.localizer.store import open_store
 
-    store = open_store(model, keys_at_hand(identity))
+    store = open_store(model, keys_at_hand(identity), unsigned=True)
     facts = _described(store)
     if as_json:
         print_json(facts)
@@ -82,6 +82,7 @@ def _described(store: Store) -> dict[str, Any]:
         facts["evidence"] = localizer.evidence.tolist()
         facts["directions_known"] = int(known([float(a) for a in range(360)], localizer.evidence, 5.0).sum())
         facts["steps"], facts["ledger"] = store.steps()
+        facts["remembered"] = store.remembered()
     else:
         facts["private"] = localizer.model.private
     return facts
@@ -102,6 +103,8 @@ def _print(facts: dict[str, Any]) -> None:
             who = kept["who"] or "(no name)"
             _say(f"kept: {who} at {where}, {plural(kept['n_frames'], 'frame')}, {_date(kept['time'])}")
         _say(f"ledger: {facts['ledger']}")
+        if facts["remembered"]:
+            _say(f"remembered: step {facts['remembered']['newest_step']} is the newest that you have seen")
         for step in facts["steps"]:
             done = f"{step['what']}, {plural(step['n_frames'], 'frame')}"
             _say(f"  {step['sequence']:>4}  {_date(step['time'])}  {done}")

@@ -11,7 +11,7 @@ import typer
 
 from tytoalba.cli.console import chosen_array, err, note, out, plural, print_json, progress_bar, say
 from tytoalba.cli.keys import keys_at_hand
-from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile
+from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile, Unsigned
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def new(
     budget: Annotated[
         float, typer.Option(help="Epsilon that all private models of it (`tyto export`) may spend together.")
     ] = 10.0,
+    unsigned: Unsigned = False,
     identity: IdentityFile = None,
 ) -> None:
     """Make a localizer that knows what simulations of its array taught it, and nothing else.
@@ -74,7 +75,7 @@ def new(
         raise TytoError("--like takes array, options and seed from the other: leave them out")
     keys = keys_at_hand(identity)
     if like is not None:
-        localizer = Localizer.like(read(like, keys))
+        localizer = Localizer.like(read(like, keys, unsigned))
     else:
         localizer = Localizer.new(chosen_array(array), seed=seed, **options)
     create(model, localizer, sealed=seal or model.suffix == SEALED_SUFFIX, keys=keys, budget=budget)
@@ -88,6 +89,7 @@ def learn(
     model: StateFile,
     data: Annotated[Path, typer.Argument(help="Folder of labelled recordings, or SSLR; sealed or plain.")],
     part: Part = None,
+    unsigned: Unsigned = False,
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -101,7 +103,7 @@ def learn(
 
     keys = keys_at_hand(identity)
     recordings = _recordings(data, part, keys)
-    with edit(model, keys) as localizer, progress_bar("recordings") as steps:
+    with edit(model, keys, unsigned) as localizer, progress_bar("recordings") as steps:
         change = localizer.learn(recordings, steps)
     _print_change(change, model, as_json)
 
@@ -119,6 +121,7 @@ def teach(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the rows of this lesson, to forget it without its recording.")
     ] = False,
+    unsigned: Unsigned = False,
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -135,7 +138,7 @@ def teach(
     from tytoalba.localizer.store import edit
 
     source, keys = files[0] if len(files) == 1 else files, keys_at_hand(identity)
-    with edit(model, keys) as localizer:
+    with edit(model, keys, unsigned) as localizer:
         change = localizer.teach(source, _azimuth(at), who=who, keep=keep or bool(who), keys=keys)
     _print_change(change, model, as_json)
 
@@ -152,6 +155,7 @@ def forget(
     ] = None,
     data: Annotated[Path | None, typer.Option(help="A data set that was learned: forget all of it.")] = None,
     part: Part = None,
+    unsigned: Unsigned = False,
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -175,7 +179,7 @@ def forget(
     if part is not None and data is None:
         raise TytoError("--part is of a data set: say which, with --data")
     keys = keys_at_hand(identity)
-    with edit(model, keys) as localizer:
+    with edit(model, keys, unsigned) as localizer:
         if data is not None:
             change = localizer.forget_recordings(_recordings(data, part, keys))
         elif files:
@@ -188,9 +192,7 @@ def forget(
 def merge(
     model: StateFile,
     others: Annotated[list[Path], typer.Argument(help="States to add; they stay as they are.")],
-    unsigned: Annotated[
-        bool, typer.Option("--unsigned", help="Also take states that no trusted key has signed.")
-    ] = False,
+    unsigned: Unsigned = False,
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -205,7 +207,7 @@ def merge(
     from tytoalba.storage.ledger import ledger_path
 
     keys = keys_at_hand(identity)
-    with edit(model, keys) as localizer:
+    with edit(model, keys, unsigned) as localizer:
         found = [incoming(other, keys, unsigned) for other in others]
         done = [localizer.merge(other) for other in found]
     for path, other in zip(others, found, strict=True):
@@ -238,6 +240,7 @@ def export(
         bool, typer.Option("--plain", help="With --exact: do not seal it for your keys.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", hidden=True)] = False,
+    unsigned: Unsigned = False,
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -265,7 +268,7 @@ def export(
     if force:
         note("--force is not needed any more: a private model is safe to share, an exact one is sealed")
     if exact:
-        written = export_exact(read(state, keys), output, plain=plain, keys=keys)
+        written = export_exact(read(state, keys, unsigned), output, plain=plain, keys=keys)
     else:
         if plain:
             raise TytoError("--plain is for --exact: private models are never sealed")

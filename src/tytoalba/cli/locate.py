@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TextIO
 import typer
 
 from tytoalba.cli.console import chosen_array, csv_line, note, parse_band, plural, say
-from tytoalba.cli.options import ArrayOption, Band, IdentityFile, Plot
+from tytoalba.cli.options import ArrayOption, Band, IdentityFile, Plot, Unsigned
 from tytoalba.errors import TytoError
 from tytoalba.texts import shown
 
@@ -126,6 +126,7 @@ def locate(
         Path | None,
         typer.Option("--output", "-o", help="File to write to; .json and .csv choose the format."),
     ] = None,
+    unsigned: Unsigned = False,
     identity: IdentityFile = None,
     plot: Plot = None,
 ) -> None:
@@ -164,7 +165,9 @@ def locate(
     how: dict[str, Any] = {"context": context, "taught_only": taught_only, "silence_db": silence}
     how |= {"at_least": at_least or 0.0}
     how |= {"keys": keys_at_hand(identity)}
-    by, options = _located_by(recordings[0], model, array, method, sources or "1", band, how["keys"])
+    by, options = _located_by(
+        recordings[0], model, array, method, sources or "1", band, how["keys"], unsigned
+    )
     kept: list[Located] | None = None if plot is None else []
     with _target(output) as target:
         _print_all(recordings, by, {**how, **options}, form, target, kept)
@@ -306,6 +309,7 @@ def _located_by(
     sources: str,
     band: str | None,
     keys: Keys,
+    unsigned: bool,
 ) -> tuple[Any, dict[str, Any]]:
     """The array or the localizer that `locate` takes, and the options that depend on it."""
     if model is None:
@@ -316,7 +320,7 @@ def _located_by(
 
     if method or array or band:
         raise TytoError("a model has its own array and bands: leave out --array, --method and --band")
-    return read(model, keys), {"n_sources": _sources(sources, 2)}
+    return read(model, keys, unsigned), {"n_sources": _sources(sources, 2)}
 
 
 def _sources(text: str, most: int) -> int | Literal["auto"]:

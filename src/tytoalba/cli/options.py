@@ -30,6 +30,10 @@ IdentityFile = Annotated[
     Path | None,
     typer.Option("--identity", "-i", help="File with your secret key; default: TYTO_IDENTITY, then yours."),
 ]
+Unsigned = Annotated[
+    bool,
+    typer.Option("--unsigned", help="Also take a state or model that nobody whom you trust has signed."),
+]
 Speech = Annotated[
     Path | None,
     typer.Option("--speech", help="Folder of real speech, one file per speaker; default: a synthetic voice."),

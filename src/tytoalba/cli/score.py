@@ -10,7 +10,7 @@ import typer
 from rich.table import Column
 
 from tytoalba.cli.console import make_table, out, parse_band, print_json, progress_bar, say
-from tytoalba.cli.options import AsJson, IdentityFile, Plot, Processes
+from tytoalba.cli.options import AsJson, IdentityFile, Plot, Processes, Unsigned
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def score(
     reliability: Annotated[
         Path | None, typer.Option(help="Draw how often answers of each probability are right.")
     ] = None,
+    unsigned: Unsigned = False,
     identity: IdentityFile = None,
     processes: Processes = 0,
 ) -> None:
@@ -77,7 +78,7 @@ def score(
         found = score_recordings(
             recordings,
             methods,
-            {path.name: read(path, keys) for path in models},
+            {path.name: read(path, keys, unsigned) for path in models},
             band=parse_band(band, recordings[0].array.sample_rate),
             processes=processes,
             on_progress=lambda name, done, total: steps(done, total, name),

@@ -25,7 +25,7 @@ def sign(
 
       tyto sign bedroom.tyto
     """
-    from tytoalba.localizer.store import sign as signed
+    from tytoalba.localizer.signed import sign as signed
     from tytoalba.storage.sealed import read_secret
     from tytoalba.storage.signatures import find_signing_key
     from tytoalba.storage.tensors import kind_of

@@ -110,7 +110,8 @@ def spent_in(steps: Iterable[Step]) -> float:
 
 def budget_in(steps: Iterable[Step]) -> float:
     """Epsilon that the lines of a ledger allow; of an older ledger, which does not say, the usual."""
-    return next((float(step.about["budget"]) for step in steps if "budget" in step.about), BUDGET)
+    told = [float(step.about["budget"]) for step in steps if "budget" in step.about]
+    return told[-1] if told else BUDGET
 
 
 def require_left(steps: Iterable[Step], noise: float, delta: float) -> float:

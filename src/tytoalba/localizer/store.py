@@ -4,17 +4,18 @@ The ledger says what the localizer recorded while it was changed (`Localizer.on_
 compared with the state before and after. A step is written to the ledger first, then the state takes its new
 name in one move. A process that is killed leaves the old state or the new one, and at most one unfinished
 file (.NAME.new), which the next writer removes; a step that the ledger has and the state has not is then
-taken back. Whose ledger it is must be trusted: a state cannot say itself who vouches for it. Without the
-extra 'privacy' there are no seals and no ledger, and states say so.
+taken back, by a line of its own. Whose ledger it is must be trusted: a state cannot say itself who vouches
+for it. A state or ledger that is older than one that this user has seen is refused (`history`), and so is a
+file that lost its signature (`signed`); `restore` accepts it on purpose. Without the extra 'privacy' there
+are no seals and no ledger, and states say so.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import time
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,8 +29,10 @@ from tytoalba.errors import (
     LedgerError,
     LockedError,
     MissingExtraError,
+    RolledBackError,
     SignatureError,
     TytoError,
+    TytoWarning,
     UnfinishedStepError,
     WrongKeyError,
 )
@@ -42,27 +45,32 @@ from tytoalba.localizer.export import (
     write_exact,
     write_private,
 )
+from tytoalba.localizer.history import (
+    History,
+    accept,
+    acceptance,
+    forget_place,
+    ledger_beside,
+    place_of,
+    remembered_facts,
+)
 from tytoalba.localizer.localizer import Change, Localizer
 from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.release import Unit
+from tytoalba.localizer.signed import check_signature, refuse_unsigned, sign
 from tytoalba.localizer.state import State
 from tytoalba.storage.age import Identity, Keys, Recipient, is_sealed, open_bytes, seal_bytes
-from tytoalba.storage.files import locked, read_bytes, written_whole
+from tytoalba.storage.files import locked
 from tytoalba.storage.keys import default_recipients, recipients_path
-from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path
+from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path, new_id
+from tytoalba.storage.remembered import Memory, recall
 from tytoalba.storage.sealed import opened, write_secret
-from tytoalba.storage.signatures import (
-    LARGEST,
-    SigningKey,
-    TrustStore,
-    find_signing_key,
-    read_manifest,
-    require_trusted,
-    sign_file,
-    signature_path,
-    verify_bytes,
-)
+from tytoalba.storage.signatures import find_signing_key, signature_path
+from tytoalba.storage.steps import START
 from tytoalba.storage.tensors import kind_of
+from tytoalba.storage.writing import remove_unfinished, write_whole
+
+WAIT = 5.0  # seconds for another tyto that is writing a state which somebody reads
 
 
 @dataclass
@@ -72,6 +80,7 @@ class Store:
     path: Path
     keys: Keys
     localizer: Localizer
+    unsigned: bool = False
 
     @contextmanager
     def edit(self) -> Iterator[Localizer]:
@@ -80,7 +89,7 @@ class Store:
         An error in the block, or while writing, leaves the file as it was. Nobody else can change it
         meanwhile. Calls of one kind (teach, learn; forget; merge) after each other are one line.
         """
-        with edit(self.path, self.keys) as localizer:
+        with edit(self.path, self.keys, self.unsigned) as localizer:
             yield localizer
         self.localizer = localizer
 
@@ -104,27 +113,33 @@ class Store:
 
     def steps(self) -> tuple[list[dict[str, Any]], str]:
         """What the ledger says, a row per step, and whether that was verified."""
-        path, localizer, beside = self.path, self.localizer, _beside(self.path)
+        path, localizer, beside = self.path, self.localizer, ledger_beside(self.path)
         if not beside.exists():
             return [], "there is no ledger" + ("; it is missing" if localizer.owner else "")
-        ledger = _ledger(path, localizer) if has_extra() else Ledger.open(beside)
         rows = [
             {"sequence": e.sequence, "time": e.time, "what": e.what, "n_frames": e.n_frames}
-            for e in ledger.entries
+            | ({"about": dict(e.about)} if e.about else {})
+            for e in Ledger.open(beside).entries
         ]
         if not has_extra():
             return rows, "not verified: that needs the extra 'privacy'"
         try:
-            notes = ledger.verify()
-            ledger.check_state(_digest(localizer.to_bytes()))
+            history = History.open(path, localizer.owner, recall())
+            notes = history.ledger.verify()
+            history.check(_digest(localizer.to_bytes()))
         except UnfinishedStepError as error:
             return rows, f"verified, but for the last step: {error}"
         except TytoError as error:
             return rows, f"NOT TRUE: {error}"
         return rows, "; ".join(["verified", *notes])
 
+    def remembered(self) -> dict[str, Any]:
+        """What this user remembers of the ledger: its newest step, and the newest with its state in place."""
+        beside = ledger_beside(self.path)
+        return remembered_facts(Ledger.open(beside)) if beside.exists() and has_extra() else {}
 
-def open_store(path: str | Path, keys: Keys = None) -> Store:
+
+def open_store(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Store:
     """Open a localizer that is kept in a file, sealed or plain, to use or to change it.
 
     Parameters
@@ -133,6 +148,9 @@ def open_store(path: str | Path, keys: Keys = None) -> Store:
         A state (`tyto new`), or a model (`tyto export`), which can be read and not changed.
     keys : sequence of identities, optional
         What to open a sealed file with; a plain one needs none.
+    unsigned : bool
+        Also take a file that has neither ledger nor signature, such as a state that `Localizer.save` wrote.
+        One that had them when it was last seen is refused all the same (`tyto restore`).
 
     Returns
     -------
@@ -143,11 +161,12 @@ def open_store(path: str | Path, keys: Keys = None) -> Store:
     Raises
     ------
     FileError
-        The file is missing, damaged or something else.
+        The file is missing, damaged or something else, or nobody signed it.
     SealError
         It is sealed, and none of the keys opens it.
     LedgerError, SignatureError
-        It is not what its ledger or its signature says, or these are of somebody who is not trusted.
+        It is not what its ledger or its signature says, or older than one that was seen before, or these
+        are of somebody who is not trusted.
 
     Examples
     --------
@@ -157,13 +176,13 @@ def open_store(path: str | Path, keys: Keys = None) -> Store:
     >>> noise = np.random.default_rng(0).standard_normal((4, 16000)) * 0.1
     >>> with TemporaryDirectory() as folder:
     ...     Localizer.new("respeaker-usb-4", n_features=50, seed=0).save(f"{folder}/kitchen.tyto")
-    ...     store = open_store(f"{folder}/kitchen.tyto")
+    ...     store = open_store(f"{folder}/kitchen.tyto", unsigned=True)
     ...     with store.edit() as localizer:
     ...         change = localizer.teach(noise, 135.0)
-    ...     change.what, change.n_frames, open_store(f"{folder}/kitchen.tyto").localizer.n_frames
+    ...     change.what, change.n_frames, store.localizer.n_frames
     ('learned', 10, 10)
     """
-    return Store(Path(path), keys, read(path, keys))
+    return Store(Path(path), keys, read(path, keys, unsigned), unsigned)
 
 
 def has_extra() -> bool:
@@ -192,58 +211,110 @@ def create(
     data = localizer.to_bytes()
     with locked(path):
         ledger = Ledger.open(ledger_path(path), key)
-        is_left = key is not None and len(ledger.entries) < 2  # of a `new` that was killed
+        history = History(path, ledger, recall().ledgers.get(ledger.identity)) if key else None
+        is_left = history is not None and _is_left(history)
         for taken in (path, *([] if is_left else [ledger.path])):
             if os.path.lexists(taken):
                 raise FileError(f"{taken} is there already and stays as it is; choose another name")
-        if key:
-            if ledger.entries:
-                ledger.repair("")
-            ledger.append("created", _digest(data), localizer.n_frames, about={"budget": float(budget)})
+        n_before = ledger.length
+        if history:
+            if n_before and ledger.entries[-1].state != START:
+                ledger.repair("", history.seen)
+            about = {"budget": float(budget)}
+            history.begin("created", _digest(data), localizer.n_frames, new_id(), about)
         try:
             _write(path, data, recipients)
         except BaseException:
-            if not path.exists():
+            if not path.exists() and not n_before:
                 ledger.path.unlink(missing_ok=True)
             raise
+        if history:
+            history.finish(_digest(data))
     return localizer
 
 
-def read(path: str | Path, keys: Keys = None) -> Localizer:
-    """A state or model, as its ledger or its signature says if it has one; nothing is changed."""
+def _is_left(history: History) -> bool:
+    """Whether a ledger is what a killed `new` left: no state of it was ever there."""
+    try:
+        history.ledger.check_state("", history.seen)
+    except UnfinishedStepError:
+        pass
+    except TytoError:
+        return False
+    return True
+
+
+def read(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Localizer:
+    """A state or model, as its ledger or its signature says; the file is not changed.
+
+    unsigned: also take one that has neither, unless it had one when it was last seen.
+    """
     path = Path(path)
+    memory = recall() if has_extra() else Memory()  # before the rest: another tyto may write meanwhile
     raw, data = _contents(path, keys)
     localizer = Localizer.from_bytes(data, str(path))
-    beside = signature_path(path)
     if not has_extra():
+        _say_unchecked(path, localizer)
         return localizer
-    if localizer.owner or os.path.lexists(_beside(path)):  # or a state without an owner could take its place
-        try:
-            _check(path, localizer, data)
-        except LedgerError:
-            if path.read_bytes() == raw:
-                raise
-            return read(path, keys)  # another tyto wrote meanwhile
-    elif kind_of(data) == MODEL and os.path.lexists(beside):
-        _check_signature(path, raw, MODEL)
+    try:
+        _require_vouched(path, raw, data, localizer, memory, unsigned)
+    except (LedgerError, SignatureError) as error:
+        if isinstance(error, RolledBackError) and error.again is not None:
+            with suppress(LockedError), locked(path, wait=WAIT):  # another tyto may be at that very step
+                pass
+        if path.read_bytes() == raw and recall() == memory:
+            raise
+        return read(path, keys, unsigned)  # another tyto wrote meanwhile
     return localizer
+
+
+def _require_vouched(
+    path: Path, raw: bytes, data: bytes, localizer: Localizer, memory: Memory, unsigned: bool
+) -> None:
+    """Refuse a file that neither its ledger nor its signature vouches for."""
+    place, kind = place_of(path), kind_of(data)
+    if unsigned and place not in memory.paths and place not in memory.places:
+        return
+    is_signed = os.path.lexists(signature_path(path))
+    has_ledger = os.path.lexists(ledger_beside(path))
+    is_kept = has_ledger or place in memory.paths or (localizer.owner and not is_signed)
+    if is_kept and not (kind == MODEL and is_signed):
+        with suppress(UnfinishedStepError):  # the state before a step that did not finish is whole
+            History.open(path, localizer.owner, memory).check(_digest(data))
+    elif is_signed:
+        check_signature(path, raw, kind, memory, unsigned)
+    else:
+        refuse_unsigned(path, kind, memory, unsigned)
+
+
+def _say_unchecked(path: Path, localizer: Localizer) -> None:
+    if localizer.owner or os.path.lexists(signature_path(path)) or os.path.lexists(ledger_beside(path)):
+        warnings.warn(
+            f"{path} has a ledger or a signature, and nobody looked at it: that needs "
+            "pip install 'tytoalba[privacy]'",
+            TytoWarning,
+            stacklevel=3,
+        )
 
 
 @contextmanager
-def edit(path: str | Path, keys: Keys = None) -> Iterator[Localizer]:
+def edit(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Iterator[Localizer]:
     """Change a state: it is written when the block ends well, and stays as it was when it does not.
 
     The ledger gets what the localizer says that it did, if that is what happened to the state; else nothing
-    is written. Changes of one kind after each other are one step.
+    is written. Changes of one kind after each other are one step. unsigned: see `read`; such a state gets no
+    ledger by this. One that was signed without a ledger is signed again, by who changed it.
     """
     path = Path(path).resolve()
     with locked(path):
+        memory = recall() if has_extra() else Memory()
         raw, data = _contents(path, keys)
         localizer = Localizer.from_bytes(data, str(path))
-        is_kept = localizer.owner or os.path.lexists(_beside(path))
-        ledger = _writable_ledger(path, localizer, _digest(data)) if is_kept else None
+        history = _history_to_change(path, localizer, _digest(data), memory)
+        if history is None and has_extra():
+            _require_vouched(path, raw, data, localizer, memory, unsigned)
         recipients = own_recipients(keys) if is_sealed(raw) else None
-        _unfinished(path).unlink(missing_ok=True)
+        remove_unfinished(path)
         before, made = localizer.state.copy(), list[tuple[Change, State]]()
         localizer.on_change = partial(_note, made)
         try:
@@ -251,21 +322,35 @@ def edit(path: str | Path, keys: Keys = None) -> Iterator[Localizer]:
         finally:
             localizer.on_change = None
         _require_recorded(path, localizer, made, before, data)
-        for change, state in made if ledger else made[-1:]:
+        for change, state in made if history else made[-1:]:
             new = state.to_bytes()
             if new == data:
                 continue
-            if ledger:
+            if history:
                 about = {"spent": change.spent if isfinite(change.spent) else -1} if change.spent else None
-                ledger.append(change.what, _digest(new), change.n_frames, _lesson_id(ledger, change), about)
+                lessons = _lesson_id(history.ledger, change)
+                history.begin(change.what, _digest(new), change.n_frames, lessons, about)
             try:
                 content = _write(path, new, recipients)
             except BaseException:
                 with suppress(TytoError, OSError):
-                    if ledger and path.read_bytes() == raw:  # an interruption may come after it was written
-                        ledger.repair(_digest(data))
+                    if history and path.read_bytes() == raw:  # an interruption may come after it was written
+                        history.take_back(_digest(data))
                 raise
+            if history:
+                history.finish(_digest(new))
+            elif has_extra() and os.path.lexists(signature_path(path)):
+                sign(path, "state")
             raw, data = content, new
+
+
+def _history_to_change(path: Path, localizer: Localizer, digest: str, memory: Memory) -> History | None:
+    """The history of a state that has a ledger; None: it has none, and never had."""
+    if not (localizer.owner or os.path.lexists(ledger_beside(path)) or place_of(path) in memory.paths):
+        return None
+    if not has_extra():
+        raise MissingExtraError("states that have a ledger", "privacy")
+    return History.to_change(path, localizer.owner, digest, memory, find_signing_key())
 
 
 def _note(made: list[tuple[Change, State]], change: Change, state: State) -> None:
@@ -319,25 +404,65 @@ def _lesson_id(ledger: Ledger, change: Change) -> str:
 def incoming(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Localizer:
     """A state from elsewhere, to be merged: signed (FILE.sig, or its ledger) by somebody who is trusted.
 
-    unsigned: take it as it is.
+    unsigned: take it as it is, unless it was signed or had a ledger when it was last seen.
     """
     path = Path(path)
+    if not has_extra():
+        if not unsigned:
+            raise MissingExtraError(
+                "states from elsewhere, unless --unsigned takes them as they are,", "privacy"
+            )
+        return read(path, keys)
+    memory = recall()
     raw, data = _contents(path, keys)
     localizer = Localizer.from_bytes(data, str(path))
-    if os.path.lexists(_beside(path)):  # or nobody knows what private releases of it have spent
-        localizer.spent = spent_in(Ledger.open(_beside(path)).entries)
-    if unsigned:
+    assert localizer.state  # a model is refused
+    if os.path.lexists(ledger_beside(path)):  # or nobody knows what private releases of it have spent
+        localizer.spent = spent_in(Ledger.open(ledger_beside(path)).entries)
+    if unsigned and place_of(path) not in {*memory.paths, *memory.places}:
         return localizer
     if os.path.lexists(signature_path(path)):
-        _check_signature(path, raw, "state")
-    elif localizer.owner and os.path.lexists(_beside(path)):
-        _check(path, localizer, data)
+        check_signature(path, raw, "state", memory, unsigned)
+    elif localizer.owner and os.path.lexists(ledger_beside(path)):
+        _require_vouched(path, raw, data, localizer, memory, unsigned)
     else:
-        raise FileError(
-            f"nobody signed {path}: its owner can, with `tyto sign {path.name}`, or send its ledger along; "
-            "--unsigned takes it as it is"
-        )
+        refuse_unsigned(path, "state", memory, unsigned)
     return localizer
+
+
+def restore(path: str | Path, agrees: Callable[[str], bool], keys: Keys = None) -> dict[str, Any]:
+    """Accept a state or model that is refused because it is older, or lost its ledger or signature.
+
+    agrees: is told in words what is accepted, and says whether that is wanted. The ledger gets a line of its
+    own, "restored", with what was undone. Returns these facts.
+    """
+    path = Path(path).resolve()
+    if not has_extra():
+        raise MissingExtraError("ledgers and signatures", "privacy")
+    with locked(path):
+        memory = recall()
+        _, data = _contents(path, keys)
+        localizer = Localizer.from_bytes(data, str(path))
+        if kind_of(data) == MODEL or not (localizer.owner or os.path.lexists(ledger_beside(path))):
+            if place_of(path) not in {*memory.paths, *memory.places}:
+                raise TytoError(f"{path} never had a ledger or signature: there is nothing to restore")
+            _require_agreed(
+                agrees,
+                f"{path.name} lost the ledger or signature that it had. From now on it counts as a file that "
+                "nobody ever signed, which is read with --unsigned",
+            )
+            forget_place(path)
+            return {"file": str(path), "restored": "unsigned"}
+        digest = _digest(data)
+        found = acceptance(path, localizer.owner, digest, memory, find_signing_key())
+        _require_agreed(agrees, found.words)
+        entry = accept(path, digest, found)
+        return {"file": str(path), "restored": "state", "sequence": entry.sequence, **entry.about}
+
+
+def _require_agreed(agrees: Callable[[str], bool], words: str) -> None:
+    if not agrees(words):
+        raise TytoError("nothing was changed")
 
 
 def export(localizer: Localizer, path: str | Path, reasons: Sequence[str] = ()) -> Path | None:
@@ -397,30 +522,27 @@ def export_exact(
 @contextmanager
 def _to_export(path: Path, keys: Keys) -> Iterator[Source]:
     with locked(path):
+        memory = recall()
         _, data = _contents(path, keys)
         localizer, digest = Localizer.from_bytes(data, str(path)), _digest(data)
         localizer.state  # noqa: B018 - a model is refused, in words
-        if not (localizer.owner or os.path.lexists(_beside(path))):
+        history = _history_to_change(path, localizer, digest, memory)
+        if history is None:
             raise TytoError(
                 f"{path.name} has no ledger, so nobody can say what private releases of it have spent. A new "
                 f"state has one: `tyto new NEW --like {path.name}`, then `tyto merge NEW {path.name} "
                 "--unsigned`. --exact makes a model for your own devices without one"
             )
-        ledger = _writable_ledger(path, localizer, digest)
 
         def spend(about: Facts) -> None:
-            ledger.append("exported", digest, about=about)
+            history.begin("exported", digest, about=about)
+            history.finish(digest)
 
-        yield Source(localizer, ledger.entries, spend)
+        yield Source(localizer, history.ledger.entries, spend)
 
 
 def _sign_model(path: Path, about: Facts) -> Path | None:
     return sign(path, MODEL, dict(about)) if has_extra() else None
-
-
-def sign(path: Path, kind: str, about: dict[str, str | int | float] | None = None) -> Path:
-    """Sign a file for others. Its sequence is the time: who has met a newer one notices an older one."""
-    return sign_file(path, find_signing_key(), kind, int(time.time()), about)
 
 
 def own_recipients(keys: Keys = None) -> list[str]:
@@ -446,15 +568,6 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _beside(path: str | Path) -> Path:
-    """The ledger of a state, also where the state is a link."""
-    return ledger_path(Path(path).resolve())
-
-
-def _unfinished(path: Path) -> Path:
-    return path.with_name(f".{path.name}.new")
-
-
 def _contents(path: Path, keys: Keys) -> tuple[bytes, bytes]:
     """What a file holds, and the same opened if it is sealed, of one reading."""
     try:
@@ -469,88 +582,14 @@ def _contents(path: Path, keys: Keys) -> tuple[bytes, bytes]:
 def _write(path: Path, data: bytes, recipients: Sequence[Recipient] | None) -> bytes:
     """Write a state whole or not at all; returns what is in the file. The lock is held.
 
-    There is one writer, so the unfinished file has one name: of all who are killed one file is left, and a
-    lesson in it is gone with the next change, as forgetting wants it.
+    Of all who are killed at most one unfinished file is left, and a lesson in it is gone with the next
+    change, as forgetting wants it.
     """
     path = path.resolve()
-    temporary = _unfinished(path)
     content = data if recipients is None else seal_bytes(data, recipients)
     try:
-        temporary.unlink(missing_ok=True)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        return content
+        write_whole(path, content, private=True)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         why = f"{error.strerror}; nothing was written and what was there stays as it was"
         raise OSError(error.errno, why, str(path)) from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _check(path: Path, localizer: Localizer, data: bytes) -> None:
-    """Refuse a state that its ledger does not have; the one before an unfinished step is whole."""
-    with suppress(UnfinishedStepError):
-        _ledger(path, localizer).check_state(_digest(data))
-
-
-def _check_signature(path: Path, raw: bytes, kind: str) -> None:
-    """Refuse what is not as it was signed, and what is older than what came by that name before."""
-    signature = read_bytes(signature_path(path), LARGEST, error=SignatureError)
-    signer = read_manifest(signature).signer
-    require_trusted(signer, None, str(path))
-    with _seen() as newest:
-        name = f"{signer} {kind} {path.name}"
-        manifest = verify_bytes(
-            raw, signature, path.name, kind, trusted=[signer], at_least=newest.get(name, 0)
-        )
-        newest[name] = manifest.sequence
-
-
-@contextmanager
-def _seen() -> Iterator[dict[str, int]]:
-    """The newest sequence of each signed file that was met, kept beside the trusted keys."""
-    path = TrustStore().path.with_name("seen.json")
-    known: dict[str, int] = {}
-    if path.exists():
-        try:
-            known = {str(name): int(number) for name, number in json.loads(path.read_bytes()).items()}
-        except (ValueError, TypeError, AttributeError) as error:
-            raise FileError(f"{path} is damaged ({error}); remove it, and older files pass once") from error
-    before = dict(known)
-    yield known
-    if known != before:
-        with suppress(OSError, LockedError), locked(path, wait=5), written_whole(path, private=True) as new:
-            new.write_text(json.dumps(known), encoding="utf-8")
-
-
-def _ledger(path: str | Path, localizer: Localizer, key: SigningKey | None = None) -> Ledger:
-    beside = _beside(path)
-    if not os.path.lexists(beside):
-        plain = ledger_path(beside.with_suffix("").with_suffix(""))
-        raise FileError(
-            f"{path} belongs to a ledger, and {beside.name} is not beside it: put it back"
-            + (f" (is it {plain.name}?)" if plain != beside and plain.exists() else "")
-            + "; without it nobody can say whether this state is the newest"
-        )
-    ledger = Ledger.open(beside, key)
-    signers = [name for name in (localizer.owner, *(entry.signer for entry in ledger.entries)) if name]
-    for signer in dict.fromkeys(signers):
-        require_trusted(signer, None, str(path))
-    return Ledger.open(beside, key, trusted=signers)
-
-
-def _writable_ledger(path: Path, localizer: Localizer, digest: str) -> Ledger:
-    if not has_extra():
-        raise MissingExtraError("states that have a ledger", "privacy")
-    ledger = _ledger(path, localizer, find_signing_key())
-    try:
-        ledger.check_state(digest)
-    except UnfinishedStepError:
-        ledger.repair(digest)
-    return ledger
+    return content

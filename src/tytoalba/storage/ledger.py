@@ -2,110 +2,67 @@
 
 The ledger lies beside the state (STATE.ledger), for its owner only. It holds no content: what was done, how
 many frames, when, the SHA-256 of the state afterwards, and an opaque id that only the owner's key can make
-from a recording. A step is written here first and to the state second, so that whoever is killed between the
-two leaves a ledger that is one step ahead; `check_state` tells this from every other disagreement.
+from a recording. Lines are added and never replaced. A step is written here first and to the state second.
 
-What is noticed: a changed, removed, added or reordered line; lines of another owner; a state that is not the
-one of the last line. What is not noticed:
+A state that is one step behind its ledger may be of a writer who was killed between the two, or it was put
+back. What this user has seen before (`remembered`) tells them apart:
 
-- State and ledger rolled back together, to a moment when both were right; or the last lines removed and the
-  state of that moment put back. Nothing in the two files can tell. An anchor outside them can: write down the
-  last sequence number, or better the `head`, on paper or on another machine, and give it to `verify`.
-- Both replaced by those of another state of the same owner. The `head` tells.
-- A state put back by exactly one step looks like a step that did not finish. `repair` then drops that step,
-  but writes "restored" in its place, with its id: it can be seen, and it cannot be done twice in a row.
-- Steps that were never written here, and anything done by somebody who has the owner's key.
-- The times are those of the owner's clock.
+1. The state of the last step was seen in place: this one was put back, and is refused (RolledBackError).
+2. This user began that very line and its state was never seen in place: the step did not finish
+   (UnfinishedStepError), and `repair` adds "recovered", with the id and number of the step it takes back.
+3. Nothing is known, on another machine for instance: the step did not finish, unless it forgot something. A
+   "forgot" is never taken back unasked: it is done again, which gives the same state, or `tyto restore` says
+   that the old state is wanted.
+
+Every other state that is not the last step's is refused. "restored" is a line that `tyto restore` writes.
+
+What is noticed without anything remembered: a changed, removed, added or reordered line; lines of another
+owner; a state that is not the one of the last line. What only shows with what is remembered, or with an
+anchor on paper (`verify(head=...)`): state and ledger rolled back together; both replaced by those of
+another state of the same owner. What is never noticed: steps that were never written here; anything done by
+somebody who has the owner's key; a state put back after its writer was killed in the instant between the
+move of the state and the note of it. The times are those of the owner's clock; numbers give the order.
+
+A full ledger is compacted: its lines move to an archive beside it (STATE.ledger.1, .2, ...) and one signed
+"summary" stands for them, with how many they were, the digests of the first and the last, counts, and the
+budget with what was spent of it. The chain goes on from the last archived line. Archives are never changed;
+without them the ledger still verifies, but nobody can look up what its summary stands for.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import os
+import secrets
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
-from dataclasses import fields as dataclass_fields
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from tytoalba.errors import LedgerChangedError, LedgerError, UnfinishedStepError
-from tytoalba.storage.files import locked, read_bytes, written_whole
-from tytoalba.storage.signatures import (
-    SigningKey,
-    canonical,
-    holds,
-    is_about,
-    is_fingerprint,
-    is_hex,
-    is_whole,
-    read_canonical,
-    require_trusted,
+from tytoalba.errors import LedgerChangedError, LedgerError, RolledBackError, UnfinishedStepError
+from tytoalba.storage.files import locked, read_bytes
+from tytoalba.storage.remembered import N_RECENT, Seen
+from tytoalba.storage.signatures import SigningKey, holds, require_trusted
+from tytoalba.storage.steps import (
+    LONGEST_LINE,
+    PUT_BACK,
+    START,
+    STEPS,
+    VERSION,
+    WRITING,
+    Entry,
+    Facts,
+    parsed,
+    undone,
 )
+from tytoalba.storage.writing import write_whole
 
-FORMAT, VERSION = "tytoalba ledger", 2
-STEPS = {
-    1: ("created", "learned", "forgot", "merged", "restored"),
-    2: ("created", "learned", "forgot", "merged", "exported", "recovered", "restored", "summary"),
-}
-"""What a line can say was done, by the version of its format. Lines of both may stand in one ledger."""
-FORMATS = {f"{FORMAT} {version}": version for version in STEPS}
-START = "0" * 64  # what the first line has for the line before it
 CLOCK_TOLERANCE = 300  # seconds by which a clock may be set back without a word
 LARGEST = 64 * 2**20  # bytes; about 140 000 steps
-LONGEST_LINE = 8192
 PURPOSE = "ledger entry"
-PUT_BACK = "put back a copy of the ledger and the state that belong together"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One step. The signature is over all the rest."""
-
-    sequence: int  # 1, 2, 3, ...
-    time: int  # seconds since 1970, UTC
-    what: str  # one of STEPS of its version
-    n_frames: int
-    id: str  # of what was learned or forgotten, hex; see keyed_id
-    state: str  # SHA-256 of the state file after the step, hex
-    previous: str  # SHA-256 of the line before, hex
-    signer: str  # fingerprint of the owner's key
-    signature: str = ""
-    about: Mapping[str, str | int | float] = field(default_factory=dict)  # more facts; none in version 1
-    version: int = VERSION  # of the line's format
-
-    def __post_init__(self) -> None:
-        numbers: list[object] = [self.sequence, self.time, self.n_frames]
-        hexes: list[object] = [self.state, self.previous]
-        texts: list[object] = [self.id, self.signer, self.signature]
-        wrong = [
-            (not all(map(is_whole, numbers)), "sequence, time and n_frames are whole numbers from 0 to 2^53"),
-            (self.version not in STEPS, f"its format is {FORMAT} and one of {', '.join(map(str, STEPS))}"),
-            (self.what not in STEPS.get(self.version, ()), f"what is one of {', '.join(STEPS[VERSION])}"),
-            (not all(is_hex(digest, 64) for digest in hexes), "a SHA-256 is 64 hex digits in small letters"),
-            (not all(isinstance(text, str) for text in texts), "id, signer and signature are texts"),
-            (not is_fingerprint(str(self.signer)), "signer is a public key"),
-            (not is_hex(self.id, len(str(self.id))) or len(self.id) > 128, "id is up to 128 hex digits"),
-            (
-                not is_about(self.about) or (self.version == 1 and bool(self.about)),
-                "about is up to 32 short names with texts or finite numbers",
-            ),
-        ]
-        for is_wrong, expected in wrong:
-            if is_wrong:
-                raise LedgerError(f"this cannot be a step in a ledger: {expected}")
-
-    def line(self) -> bytes:
-        """The line in the file, without its end."""
-        fields = {"format": f"{FORMAT} {self.version}", **vars(self), "about": dict(self.about)}
-        del fields["version"]
-        if self.version == 1:
-            del fields["about"]
-        return canonical(fields)
-
-    def digest(self) -> str:
-        """SHA-256 of the line, in hex."""
-        return hashlib.sha256(self.line()).hexdigest()
 
 
 class Ledger:
@@ -124,7 +81,7 @@ class Ledger:
             self._trusted = [key.fingerprint, *(self._trusted or [])]
         self._content = content[: content.rfind(b"\n") + 1]  # a line without its end was never finished
         self.torn = len(self._content) < len(content)
-        self._entries = _parsed(path, self._content)
+        self._entries = parsed(path, self._content)
         self._is_verified = False
 
     @classmethod
@@ -149,6 +106,42 @@ class Ledger:
         """SHA-256 of the last line: it stands for the whole ledger. Write it down to notice a rollback."""
         return self._entries[-1].digest() if self._entries else START
 
+    @property
+    def length(self) -> int:
+        """How many steps there were, those that a summary stands for among them."""
+        return self._entries[-1].sequence if self._entries else 0
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 of the very first line, which says which ledger this is, wherever it lies.
+
+        A copy that became a state of its own (`tyto restore`) counts from the line that says so. First lines
+        without an id (`new_id`) can be the same in two ledgers; they are told apart by where they lie.
+        """
+        if not self._entries:
+            return START
+        first = next((entry for entry in reversed(self._entries) if "copy" in entry.about), self._entries[0])
+        if first.what == "summary":
+            return str(first.about["first"])
+        where = b"" if first.id else b"\n" + str(self.path.resolve()).encode("utf-8", "surrogateescape")
+        return hashlib.sha256(first.line() + where).hexdigest()
+
+    @property
+    def budget(self) -> float | None:
+        """Epsilon that all private releases may spend together; None: the ledger does not say."""
+        told = [entry.about["budget"] for entry in self._entries if "budget" in entry.about]
+        return float(told[-1]) if told else None
+
+    def seen(self, done: int = 0, state: str = "", begun: str = "") -> Seen:
+        """What to remember of this ledger. done, state, begun: see `Seen`."""
+        recent = tuple((e.sequence, e.what, e.n_frames) for e in self._entries[-N_RECENT:])
+        n_exports = sum(
+            int(e.about.get("exported", e.what == "exported"))
+            for e in self._entries
+            if e.what in ("exported", "summary")
+        )
+        return Seen(self.length, self.head, done, state, begun, n_exports, recent)
+
     def verify(
         self, trusted: Collection[str] | None = None, at_least: int = 0, head: str | None = None
     ) -> list[str]:
@@ -157,28 +150,47 @@ class Ledger:
         trusted: fingerprints whose steps are accepted; None: those of `open`. at_least: a sequence number
         that was seen before; head: one that was seen before. Both notice that the end was cut off.
         """
-        previous = START
-        for number, entry in enumerate(self._entries, start=1):
-            if entry.sequence != number or entry.previous != previous:
+        number, previous = 1, START
+        for line, entry in enumerate(self._entries, start=1):
+            if line == 1 and entry.what == "summary":
+                number, previous = entry.sequence, entry.previous
+            elif entry.sequence != number or entry.previous != previous or entry.what == "summary":
                 raise LedgerError(
-                    f"{self.path}, line {number}: it does not follow the line before it: lines were removed, "
+                    f"{self.path}, line {line}: it does not follow the line before it: lines were removed, "
                     f"added or moved; {PUT_BACK}"
                 )
             if not holds(entry.signature, replace(entry, signature="").line(), PURPOSE, entry.signer):
                 raise LedgerError(
-                    f"{self.path}, line {number}: the signature does not hold: it was altered; {PUT_BACK}"
+                    f"{self.path}, line {line}: the signature does not hold: it was altered; {PUT_BACK}"
                 )
-            previous = entry.digest()
+            number, previous = number + 1, entry.digest()
         for signer in {entry.signer for entry in self._entries}:
             require_trusted(signer, self._trusted if trusted is None else trusted, str(self.path))
-        is_cut = head is not None and head not in {START, *(entry.digest() for entry in self._entries)}
-        if is_cut or len(self._entries) < at_least:
-            raise LedgerError(
-                f"{self.path} ends at step {len(self._entries)} and lacks a step that was seen before: it "
-                "was rolled back; look for the newer ledger and state"
+        if self.length < at_least or not self._has(head, at_least):
+            raise RolledBackError(
+                f"{self.path} ends at step {self.length} and lacks a step that was seen before: it was "
+                f"rolled back; look for the newer ledger and state, {self._or_accept()}"
             )
         self._is_verified = self._is_verified or trusted is None
         return self._suspicions()
+
+    def _has(self, head: str | None, length: int) -> bool:
+        """Whether a line that was the last, at some length, is still there, or is one that was summed up."""
+        if head in {None, START, *(entry.digest() for entry in self._entries)}:
+            return True
+        first = self._entries[0] if self._entries else None
+        if first is None or first.what != "summary":
+            return False
+        return (
+            head == first.previous
+            or 0 < length < first.sequence - 1
+            or any(head in lines for lines in self._archived())
+        )
+
+    def _archived(self) -> Iterator[set[str]]:
+        for archive in _archives(self.path):
+            content = read_bytes(archive, LARGEST, error=LedgerError)
+            yield {hashlib.sha256(line).hexdigest() for line in content.splitlines()}
 
     def _require_verified(self) -> None:
         if not self._is_verified:
@@ -195,37 +207,79 @@ class Ledger:
             notes.append("the last line was cut off while it was written; it does not count")
         return notes
 
-    def check_state(self, digest: str) -> None:
+    def step_of(self, digest: str) -> int | None:
+        """The last step after which the state was this one (SHA-256 in hex); None: there is none."""
+        found = [entry.sequence for entry in self._entries if entry.state == (digest or START)]
+        return max(found, default=None)
+
+    def since(self, step: int) -> list[tuple[int, str, int]]:
+        """(sequence, what, n_frames) of the steps after a step, but for those that were taken back."""
+        taken = {entry.about.get("step") for entry in self._entries if entry.what == "recovered"}
+        return [
+            (entry.sequence, entry.what, entry.n_frames)
+            for entry in self._entries
+            if entry.sequence > step and entry.what != "recovered" and entry.sequence not in taken
+        ]
+
+    def check_state(self, digest: str, seen: Seen | None = None) -> None:
         """Refuse a state (SHA-256 of its file in hex; "": there is none) that is not the last step's.
 
-        The ledger itself is verified before.
+        seen: what is remembered of this ledger; the rules are at the top. The ledger is verified before.
         """
         self._require_verified()
-        states = ["", *(entry.state for entry in self._entries)]
+        states = [self._before_first(), *(entry.state for entry in self._entries)]
+        digest = digest or START
         if digest == states[-1]:
             return
-        if len(states) > 1 and digest == states[-2]:
-            last = self._entries[-1]
-            raise UnfinishedStepError(
-                f"the last step (number {last.sequence}, {last.what}, {last.n_frames} frames) is in "
-                f"{self.path} but not in the state: it did not finish, or the state was put back by one "
-                "step; drop the step from the ledger (repair), then do it again"
-            )
-        if not digest:
-            why = (
-                f"there is no state, but {self.path} is at step {len(self._entries)}: it was removed or moved"
-            )
-        elif len(states) == 1:
+        last = self._entries[-1] if self._entries else None
+        if last and last.what in WRITING and digest == states[-2]:
+            self._refuse_one_behind(last, seen)
+        if digest == START:
+            why = f"there is no state, but {self.path} is at step {self.length}: it was removed or moved"
+        elif not last:
             why = f"there is a state, but {self.path} has no step: the ledger was removed or moved"
-        elif digest in states:
-            step = max(number for number, state in enumerate(states) if state == digest)
-            why = (
-                f"this state is older than {self.path} says, step {step} of {len(self._entries)}: it was "
-                "rolled back"
-            )
+        elif (step := self.step_of(digest)) is not None:
+            self._refuse_old(step)
         else:
             why = f"this state is not what {self.path} says: it was altered, or the ledger was rolled back"
         raise LedgerError(f"{why}; {PUT_BACK}")
+
+    def _refuse_old(self, step: int) -> None:
+        if not (since := self.since(step)):
+            raise LedgerError(
+                f"this state is of step {step} of {self.path}, which was taken back; {PUT_BACK}"
+            )
+        raise RolledBackError(
+            f"this state is older than {self.path} says, of step {step} of {self.length}, before "
+            f"{undone(since)}: it was put back; find the newest state, {self._or_accept()}"
+        )
+
+    def _or_accept(self) -> str:
+        return f"or accept this one on purpose: `tyto restore {self.path.name.removesuffix('.ledger')}`"
+
+    def _before_first(self) -> str:
+        """The state before the first line; after a summary nobody knows."""
+        return "" if self._entries and self._entries[0].what == "summary" else START
+
+    def _refuse_one_behind(self, last: Entry, seen: Seen | None) -> None:
+        """Tell a state whose last step did not finish from one that was put back by one step."""
+        if seen and seen.done >= last.sequence:
+            raise RolledBackError(
+                f"this state is from before {last}, says {self.path}: that step was finished, and an older "
+                f"state was put back; find the newest one, {self._or_accept()}"
+            )
+        began_here = seen is not None and seen.begun == last.digest()
+        if last.what != "forgot" or began_here:
+            raise UnfinishedStepError(
+                f"the last step (number {last.sequence}, {last.what}, {last.n_frames} frames) is in "
+                f"{self.path} but not in the state: it did not finish; the next change takes it back"
+            )
+        raise RolledBackError(
+            f"this state is from before {last}, says {self.path}: that step did not finish, or an older "
+            "state was put back, and nothing that is remembered tells which; forget the same again, "
+            f"{self._or_accept()}",
+            again=last,
+        )
 
     def append(
         self,
@@ -233,7 +287,7 @@ class Ledger:
         state_digest: str,
         n_frames: int = 0,
         id: str = "",  # noqa: A002
-        about: Mapping[str, str | int | float] | None = None,
+        about: Facts | None = None,
     ) -> Entry:
         """Write one step, signed, and wait until the disk has it; write the state after that.
 
@@ -241,11 +295,31 @@ class Ledger:
         is verified before, and must be as it was read: another process that wrote meanwhile makes this an
         error.
         """
+        return self.add(self.prepared(what, state_digest, n_frames, id, about))
+
+    def prepared(
+        self,
+        what: str,
+        state_digest: str,
+        n_frames: int = 0,
+        id: str = "",  # noqa: A002
+        about: Facts | None = None,
+    ) -> Entry:
+        """A signed step that follows the last one, to be added; a full ledger is compacted first."""
         self._require_verified()
         entry = self._signed(self._entries, what, state_digest, n_frames, id, about or {})
+        if len(self._content) + len(entry.line()) + 1 > LARGEST:
+            self.compact()
+            entry = self._signed(self._entries, what, state_digest, n_frames, id, about or {})
+            if len(self._content) + len(entry.line()) + 1 > LARGEST:
+                raise LedgerError(f"{self.path} is full ({LARGEST} bytes), and its summary too")
+        return entry
+
+    def add(self, entry: Entry) -> Entry:
+        """Write a prepared step."""
+        if entry.previous != self.head:
+            raise LedgerChangedError(f"this step does not follow the last one of {self.path}; do it again")
         line = entry.line() + b"\n"
-        if len(self._content) + len(line) > LARGEST:
-            raise LedgerError(f"{self.path} is full ({LARGEST} bytes); start a new state and ledger")
         with locked(self.path):
             self._require_unchanged()
             _write_at(self.path, len(self._content), line)
@@ -254,28 +328,42 @@ class Ledger:
         self.torn = False
         return entry
 
-    def repair(self, state_digest: str) -> Entry:
-        """Drop the last step, which the state (its SHA-256 in hex; "": none) does not have; return that step.
+    def repair(self, state_digest: str, seen: Seen | None = None) -> Entry:
+        """Take back the last step, which the state (its SHA-256 in hex; "": none) does not have; return it.
 
-        "restored" takes its place, with its id, so that a dropped step can be seen. Only a step that
-        `check_state` calls unfinished is dropped.
+        A line "recovered" says so, with its id and number. Only a step that `check_state` calls unfinished
+        is taken back.
         """
         try:
-            self.check_state(state_digest)
+            self.check_state(state_digest, seen)
         except UnfinishedStepError:
-            pass
+            last = self._entries[-1]
         else:
             raise LedgerError(f"{self.path}: the last step is in the state; there is nothing to repair")
-        *kept, dropped = self._entries
-        trace = self._signed(kept, "restored", state_digest or START, 0, dropped.id, {})
-        kept += [trace] if kept else []  # before the first state there is nothing that was restored
-        content = b"".join(entry.line() + b"\n" for entry in kept)
+        about: Facts = {"step": last.sequence, "what": last.what}
+        self.append("recovered", state_digest or START, 0, last.id, about)
+        return last
+
+    def compact(self) -> None:
+        """Let one signed line stand for all there are, if it is shorter; they move to an archive beside it.
+
+        The archive is written first: whoever is killed between the two leaves the ledger as it was.
+        """
+        self._require_verified()
+        about = _summed_up(self._entries, self.identity, self.budget)
+        entry = self._signed(self._entries, "summary", self._entries[-1].state, 0, "", about)
+        content = entry.line() + b"\n"
+        if len(content) >= len(self._content):
+            return
         with locked(self.path):
             self._require_unchanged()
-            with written_whole(self.path, private=True) as temporary:
-                temporary.write_bytes(content)
-        self._content, self._entries, self.torn = content, kept, False
-        return dropped
+            archives = _archives(self.path)
+            if not archives or archives[-1].read_bytes() != self._content:
+                write_whole(
+                    _archive(self.path, len(archives) + 1), self._content, private=True, replace=False
+                )
+            write_whole(self.path, content, private=True)
+        self._content, self._entries, self.torn = content, [entry], False
 
     def _signed(
         self,
@@ -284,13 +372,13 @@ class Ledger:
         state: str,
         n_frames: int,
         id: str,  # noqa: A002
-        about: Mapping[str, str | int | float],
+        about: Facts,
     ) -> Entry:
         """A step that follows others."""
         if self.key is None:
             raise LedgerError(f"{self.path} was opened for reading; open it with a signing key to write")
         previous, signer = after[-1].digest() if after else START, self.key.fingerprint
-        number, now = len(after) + 1, int(time.time())
+        number, now = after[-1].sequence + 1 if after else 1, int(time.time())
         entry = Entry(number, now, what, n_frames, id, state, previous, signer, about=dict(about))
         if len(entry.line()) > LONGEST_LINE - 200:  # the signature is still to come
             raise LedgerError("a line of a ledger is short: say less in `about`")
@@ -309,48 +397,67 @@ def ledger_path(state: str | Path) -> Path:
     return Path(state).with_name(Path(state).name + ".ledger")
 
 
+def new_id() -> str:
+    """What makes the first line of a ledger unlike all others, 32 hex digits."""
+    return secrets.token_hex(16)
+
+
 def keyed_id(key: SigningKey, data: bytes) -> str:
     """The id of what was learned, 64 hex digits: nobody without the key can test whether it is listed."""
     return hmac.new(key.derived("ledger id"), data, hashlib.sha256).hexdigest()
+
+
+def _summed_up(entries: list[Entry], identity: str, budget: float | None) -> dict[str, str | int | float]:
+    """What a summary says about the lines that it stands for.
+
+    spent: the sum of 1 / noise^2 of what was exported, which budgets are reckoned in; -1: no noise was added
+    or nobody knows, and all is spent.
+    """
+    counts, spent = Counter(entry.what for entry in entries if entry.what != "summary"), 0.0
+    if entries[0].what == "summary":
+        counts.update({name: int(n) for name, n in entries[0].about.items() if name in COUNTED})
+    for entry in entries:
+        if "spent" in entry.about:
+            told = float(entry.about["spent"])
+            spent = max(spent, told if told >= 0 else math.inf)
+        elif entry.what == "exported" and "noise" in entry.about:
+            noise = float(entry.about["noise"])
+            spent += noise**-2 if noise > 0 else math.inf
+    about: dict[str, str | int | float] = {"first": identity, "lines": entries[-1].sequence, **counts}
+    about["spent"] = spent if math.isfinite(spent) else -1
+    if budget is not None:
+        about["budget"] = budget
+    return about
+
+
+COUNTED = frozenset(STEPS[VERSION]) - {"summary"}
 
 
 def _read(path: Path) -> bytes:
     return read_bytes(path, LARGEST, error=LedgerError) if os.path.lexists(path) else b""
 
 
-def _parsed(path: Path, content: bytes) -> list[Entry]:
-    entries = []
-    for number, line in enumerate(content.split(b"\n")[:-1], start=1):
-        try:
-            entries.append(_step(line))
-        except ValueError as error:
-            raise LedgerError(
-                f"{path}, line {number}: not a step ({error}): it was altered, or this is another file or of "
-                f"a newer tyto; {PUT_BACK}"
-            ) from error
-    return entries
+def _archive(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
 
 
-def _step(line: bytes) -> Entry:
-    if len(line) > LONGEST_LINE:
-        raise ValueError("too long")
-    fields = read_canonical(line)
-    form = fields.pop("format", None)
-    version = FORMATS.get(form) if isinstance(form, str) else None
-    if version is None:
-        raise ValueError(f"its format is {str(form)[:40]!r}, expected {' or '.join(FORMATS)}")
-    lacks = {"version"} if version > 1 else {"version", "about"}
-    if set(fields) != {field.name for field in dataclass_fields(Entry)} - lacks:
-        raise ValueError("fields are missing, or unknown")
-    return Entry(**fields, version=version)
+def _archives(path: Path) -> list[Path]:
+    """The archives of a ledger, oldest first."""
+    found = list[Path]()
+    while os.path.lexists(archive := _archive(path, len(found) + 1)):
+        found.append(archive)
+    return found
 
 
 def _write_at(path: Path, end: int, line: bytes) -> None:
     """Put a line at `end`, over a torn one if there is any; on an error the file ends there again."""
+    if path.is_symlink():
+        raise LedgerError(f"{path} is a link, and is not written through: remove it, and {PUT_BACK}")
     is_new = not path.exists()
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-    with os.fdopen(handle, "rb+", buffering=0) as file:
-        path.chmod(0o600)
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(path, flags, 0o600), "rb+", buffering=0) as file:
+        if os.name == "posix":
+            os.fchmod(file.fileno(), 0o600)
         file.truncate(end)
         file.seek(end)
         try:

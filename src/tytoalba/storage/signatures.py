@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tytoalba.errors import KeyFileError, MissingExtraError, SignatureError, UntrustedSignerError
-from tytoalba.storage.files import locked, read_bytes, user_folder, written_whole
+from tytoalba.storage.files import locked, read_bytes, user_folder
+from tytoalba.storage.writing import write_whole
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -85,8 +86,7 @@ class SigningKey:
         with locked(path, wait=10):
             if os.path.lexists(path):
                 raise KeyFileError(f"{path} exists and a key is never overwritten; choose another name")
-            with written_whole(path, private=True) as temporary:
-                temporary.write_bytes(pem)
+            write_whole(path, pem, private=True, replace=False)
 
     @property
     def fingerprint(self) -> str:
@@ -199,8 +199,7 @@ class TrustStore(Container[str]):
         """Write another line for a key, or none; the rest stays, with the user's own remarks."""
         self.list()  # a file that cannot be understood is not written to
         kept = [other for other in self._lines() if other.strip().partition(" ")[0] != fingerprint]
-        with written_whole(self.path, private=True) as temporary:
-            temporary.write_bytes("".join(f"{each}\n" for each in [*kept, *line]).encode())
+        write_whole(self.path, "".join(f"{each}\n" for each in [*kept, *line]).encode(), private=True)
 
     def __contains__(self, fingerprint: object) -> bool:
         return fingerprint in self.list()
@@ -320,8 +319,7 @@ def sign_file(
     content = canonical({**json.loads(manifest.canonical()), "signature": signature}) + b"\n"
     if len(content) > LARGEST:
         raise SignatureError(f"a signature has up to {LARGEST} bytes; say less in `about`")
-    with written_whole(signature_path(path), private=not mode & 0o077) as temporary:
-        temporary.write_bytes(content)
+    write_whole(signature_path(path), content, private=not mode & 0o077)
     return signature_path(path)
 
 
