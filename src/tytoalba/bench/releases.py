@@ -6,8 +6,8 @@ the same device in rooms and with voices that were not taught. Lessons beyond th
 drawn again from them.
 
 What was not built is measured beside it: noisy weights, that is sums of 500 random features times the error
-of the prior at each direction, each lesson bounded in the same way, with public or noisy products of features.
-Their ridge is the best on the test frames themselves, so they look better here than they could be.
+of the prior at each direction, each lesson bounded in the same way, with public or noisy products of
+features. Their ridge is the best on the test frames themselves, so they look better here than they could be.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ EPSILONS = (1.0, 3.0, 10.0)
 UNITS: tuple[Unit, ...] = ("lesson", "frame")
 SECONDS = 2.0
 N_WEIGHTS, WIDE, LONGEST_ERROR, RIDGES = 3, 500, 3.5, (30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5)
-"""Of noisy weights: how often noise is drawn, random features, the length to which errors are cut, ridges to choose from."""
+"""Of noisy weights: how often noise is drawn, random features, the length to which errors are cut, ridges to
+choose from."""
 Progress = Callable[[int, int], None]
 
 
