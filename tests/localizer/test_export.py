@@ -67,6 +67,13 @@ def test_a_private_model_is_written_signed_and_in_the_ledger(kit: Kit, name: str
     assert read(kit.folder / "m.model").n_frames == 0
 
 
+def test_releases_that_hid_less_are_named(kit: Kit) -> None:
+    state = kit.folder / "k.tyto"
+    assert released(state, "1.model", unit="frame", epsilon=1.0).weaker == ()
+    assert released(state, "2.model", unit="person", epsilon=1.0).weaker == ("frame",)
+    assert released(state, "3.model", unit="frame", epsilon=1.0).weaker == ()
+
+
 def test_its_signature_tells_nothing_of_what_was_taught(kit: Kit) -> None:
     released(kit.folder / "k.tyto", kit.folder / "m.model")
     manifest = read_manifest(signature_path(kit.folder / "m.model").read_bytes())
@@ -79,6 +86,7 @@ def test_spending_adds_up_and_ends_with_the_budget(kit: Kit) -> None:
     first = released(state, "1.model", epsilon=2.0)
     second = released(state, "2.model", epsilon=2.0)
     assert first.spent < second.spent < 4.0
+    assert (first.weaker, second.weaker) == ((), ())
     before = contents(kit.folder)
     with pytest.raises(TytoError, match=r"beyond the budget.* of 4 .*--epsilon \d\.\d+ still fits"):
         released(state, "3.model", epsilon=3.5)
@@ -98,7 +106,7 @@ def test_it_is_spent_before_the_model_is_there(kit: Kit, monkeypatch: pytest.Mon
 
     state = kit.folder / "k.tyto"
     with monkeypatch.context() as patch:
-        patch.setattr(export, "write_secret", killed)
+        patch.setattr(export, "write_whole", killed)
         with pytest.raises(KilledError):
             released(state, kit.folder / "m.model")
     assert not (kit.folder / "m.model").exists()

@@ -290,7 +290,8 @@ def _exported(written: Exported) -> dict[str, Any]:
     if written.worth is None:
         return about | {"advice": list(written.advice)}
     worth = asdict(written.worth) | {"better": written.worth.is_better}
-    return about | {"worth": worth, "spent": round(written.spent, 4), "budget": written.budget}
+    spent = {"spent": round(written.spent, 4), "budget": written.budget, "weaker": list(written.weaker)}
+    return about | {"worth": worth, **spent}
 
 
 def _print_exported(written: Exported) -> None:
@@ -313,6 +314,8 @@ def _print_exported(written: Exported) -> None:
         soft_wrap=True,
     )
     out.print(f"spent, with all releases before: epsilon {written.spent:.2f} of {written.budget:g}")
+    for weaker in written.weaker:
+        note(f"an earlier release hid a {weaker} only: together they promise no more than that")
     on = f"on {worth.n_frames} simulated frames of devices that are off as the noisy sums say"
     if worth.is_better:
         out.print(

@@ -97,6 +97,7 @@ def spent_in(steps: Iterable[Step]) -> float:
     """What the lines of a ledger have spent: exports add up; of what was merged, the larger counts.
 
     Lessons are in one of two merged states, never in both: their releases never told of the same lesson.
+    Releases of other units add up as if they were of one: the sum holds for the smallest unit among them.
     """
     spent = 0.0
     for step in steps:

@@ -29,6 +29,7 @@ from tytoalba.storage.age import Keys, Recipient
 from tytoalba.storage.files import locked
 from tytoalba.storage.sealed import opened, write_secret
 from tytoalba.storage.tensors import kind_of
+from tytoalba.storage.writing import write_whole
 
 SEALED_SUFFIX = ".age"
 Facts = Mapping[str, str | int | float]
@@ -50,6 +51,7 @@ class Exported:
     """A model that was written, and its signature, if it has one.
 
     worth: of a private one, and how much epsilon all releases have spent of the budget, at its delta.
+    weaker: units of releases before that hid less than this one: what they told is not hidden any more.
     advice: of an exact one, reasons against giving it away (`release_gate`).
     """
 
@@ -59,6 +61,7 @@ class Exported:
     worth: Worth | None = None
     spent: float = 0.0
     budget: float = 0.0
+    weaker: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
 
 
@@ -84,10 +87,14 @@ def write_private(
         assert promise
         after = require_left(source.steps, float(promise["noise"]), delta)
         source.spend(promise)
-        write_secret(output, release.model.to_bytes())
-        output.chmod(0o644)
+        write_whole(output, release.model.to_bytes())
         signature = sign(output, {name: promise[name] for name in ("unit", "epsilon", "delta")})
-    return Exported(output, release.model, signature, release.worth, after, budget_in(source.steps))
+    before = {str(step.about.get("unit")) for step in source.steps if step.what == "exported"}
+    weaker = tuple(
+        name for name in UNITS if name in before and list(UNITS).index(name) < list(UNITS).index(unit)
+    )
+    worth, budget = release.worth, budget_in(source.steps)
+    return Exported(output, release.model, signature, worth, after, budget, weaker)
 
 
 def write_exact(
