@@ -16,6 +16,7 @@ from tytoalba.cli import (
     check,
     config,
     info,
+    keygen,
     localizer,
     locate,
     prior,
@@ -62,7 +63,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "audit": audit.audit,
     },
     "Keys and signatures": {
-        "keygen": seal.keygen,
+        "keygen": keygen.keygen,
         "seal": seal.seal,
         "open": seal.unseal,
         "rewrap": seal.rewrap,
