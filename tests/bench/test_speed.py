@@ -19,6 +19,8 @@ CLAIMED = {
     "tytoalba, 100-8000 Hz": 3.5,
     "tytoalba, exact": 80.0,
     "tytoalba, fast": 80.0,
+    "pepper, the same on every machine": 0.5,
+    "respeaker-usb-4, the same on every machine": 0.5,
 }
 
 
@@ -54,11 +56,15 @@ def test_measurement_says_what_it_compared() -> None:
         ("GCC-PHAT", "plain scipy, float64"),
         ("GCC-PHAT", "tytoalba, full band"),
         ("GCC-PHAT", "tytoalba, 100-8000 Hz"),
+        ("features of pepper", "pepper, in floats"),
+        ("features of pepper", "pepper, the same on every machine"),
+        ("features of respeaker-usb-4", "respeaker-usb-4, in floats"),
+        ("features of respeaker-usb-4", "respeaker-usb-4, the same on every machine"),
         ("SRP-PHAT 500-4000 Hz", "pyroomacoustics"),
         ("SRP-PHAT 500-4000 Hz", "tytoalba, exact"),
         ("SRP-PHAT 500-4000 Hz", "tytoalba, fast"),
     ]
-    for peer, task in ((0, rows[:3]), (3, rows[3:])):
+    for peer, task in ((0, rows[:3]), (3, rows[3:5]), (5, rows[5:7]), (7, rows[7:])):
         assert rows[peer].ratio == 1.0
         for row in task:
             assert row.ratio == pytest.approx(row.frames_per_second / rows[peer].frames_per_second)
@@ -69,7 +75,7 @@ def test_measurement_without_pyroomacoustics(monkeypatch: pytest.MonkeyPatch) ->
     assert speed.pyroomacoustics_srp() is None
     rows = speed.measure(n_frames=2, repeats=1)
     assert "pyroomacoustics" not in [row.name for row in rows]
-    assert [row.ratio is None for row in rows] == [False] * 3 + [True] * 2  # nothing to compare SRP-PHAT with
+    assert [row.ratio is None for row in rows] == [False] * 7 + [True] * 2  # nothing to compare SRP-PHAT with
     assert all(row.frames_per_second > 0 for row in rows)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from tytoalba.errors import AudioError
 from tytoalba.signal.array import MicArray, builtin_arrays, load_array
-from tytoalba.signal.gcc import FULL_BAND, SPEECH_BAND, Band, GccPhat, gcc_phat, min_max
+from tytoalba.signal.gcc import (
+    FULL_BAND,
+    SPEECH_BAND,
+    Band,
+    GccPhat,
+    _whole_transforms,
+    gcc_phat,
+    min_max,
+)
+from tytoalba.signal.phases import PHASE_BITS
 
 ARRAYS = builtin_arrays()
 PEPPER = ARRAYS["pepper"]
@@ -465,3 +476,82 @@ def test_min_max_scales_each_frame_alone(seed: int, dtype: Any, n_frames: int) -
 
 def test_min_max_of_a_silent_frame_is_finite() -> None:
     assert not min_max(gcc_phat(np.zeros((2, 4, 256)), PEPPER)).any()
+
+
+# ---- exact
+
+
+EXACT = GccPhat.for_array(PEPPER, 1024, ((100.0, 2000.0), (2000.0, 24000.0)), max_lag=12, parts=2, exact=True)
+
+
+def test_exact_ones_are_near_those_in_floats() -> None:
+    for bands in (FULL_BAND, (100.0, 8000.0), ((0.0, 1000.0), (1000.0, 4000.0))):
+        exact = GccPhat.for_array(PEPPER, 1024, bands, parts=2, exact=True)
+        plain = replace(exact, exact=False)
+        frames = noise(3, 4, 1024)
+        for given in (frames.astype(np.float32), frames):
+            found = exact(given)
+            assert found.dtype == given.dtype
+            assert found.shape == plain(frames).shape
+            assert np.abs(found - plain(frames)).max() < 5e-4
+    x = np.zeros((1, 4, 1024))
+    x[0, np.arange(4), [500, 503, 500, 490]] = 1.0
+    peak = GccPhat.for_array(PEPPER, 1024, max_lag=14, exact=True)(x)[0].argmax(axis=1) - 14
+    assert peak.tolist() == [3, 0, -10, -3, -13, -10]
+
+
+@pytest.mark.parametrize("kind", ["noise", "tone", "copies", "clipped", "tiny", "silence"])
+def test_exact_ones_have_the_same_bits_alone_in_a_batch_and_in_torch(kind: str) -> None:
+    frames = {
+        "noise": noise(9, 4, 1024),
+        "tone": np.tile(np.sin(0.1 * np.arange(1024)), (9, 4, 1)),
+        "copies": np.tile(noise(9, 1, 1024), (1, 4, 1)),
+        "clipped": np.sign(noise(9, 4, 1024)),
+        "tiny": noise(9, 4, 1024) * np.float32(1e-39),
+        "silence": np.zeros((9, 4, 1024)),
+    }[kind].astype(np.float32)
+    found = EXACT(frames)
+    assert np.isfinite(found).all()
+    assert found.any() == (kind != "silence")
+    assert not np.signbit(found[found == 0]).any()
+    alone = np.concatenate([EXACT(frames[k : k + 1]) for k in range(9)])
+    assert alone.tobytes() == found.tobytes()
+    backwards = EXACT(np.asfortranarray(frames[::-1]))[::-1]
+    assert backwards.tobytes() == found.tobytes()
+    assert EXACT(torch.from_numpy(frames)).numpy().tobytes() == found.tobytes()
+    assert EXACT(frames * np.float32(0.25)).tobytes() == found.tobytes() or kind == "tiny"
+    assert EXACT(frames[:0]).shape == (0, *found.shape[1:])
+
+
+def test_exact_ones_do_not_depend_on_the_fft(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = noise(4, 4, 1024)
+    expected = EXACT(frames).tobytes()
+    monkeypatch.setattr("scipy.fft.rfft", np.fft.rfft)
+    assert EXACT(frames).tobytes() == expected
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            assert EXACT(frames).tobytes() == expected
+
+
+def test_exact_ones_refuse_what_the_others_refuse() -> None:
+    for value in (np.nan, np.inf, -np.inf):
+        frames = noise(2, 4, 1024)
+        frames[1, 2, 100] = value
+        for gcc in (EXACT, EXACT.whole):
+            with pytest.raises(AudioError, match="NaN or infinite"):
+                gcc(frames)
+            with pytest.raises(AudioError, match="NaN or infinite"):
+                gcc(torch.from_numpy(frames))
+    with pytest.raises(AudioError, match="channels come first"):
+        EXACT(noise(2, 1024, 4))
+    with pytest.raises(ValueError, match="at most 1048576 samples"):
+        GccPhat.for_array(PEPPER, 2**20 + 2, exact=True)
+
+
+def test_sums_of_exact_ones_stay_below_two_to_the_53() -> None:
+    for n in (64, 8192, 8193, 2**17, 2**20):
+        gcc = GccPhat(((0, 1),), n, 48000, 1, exact=True)
+        ((even, odd, unit),) = _whole_transforms(gcc)
+        largest = (2.0**PHASE_BITS + 1) ** 2 * 2 * (np.abs(even[:, 1]).sum() + np.abs(odd[:, 0]).sum())
+        assert largest < 2.0**53
+        assert np.frexp(unit * even[:, 0].sum() * 2.0 ** (2 * PHASE_BITS))[0] == 0.5

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import SPEED_OF_SOUND, load_array
 from tytoalba.signal.gcc import FULL_BAND, SPEECH_BAND, GccPhat
@@ -41,6 +42,8 @@ def measure(n_frames: int = 48, repeats: int = 7) -> list[Speed]:
         "tytoalba, 100-8000 Hz": GccPhat.for_array(array, bands=SPEECH_BAND),
     }
     rows = _compare("GCC-PHAT", gcc, frames, repeats)
+    for name in ("pepper", "respeaker-usb-4"):
+        rows += _compare(f"features of {name}", *prior_features(name, n_frames), repeats)
     srp: dict[str, Callable[[Float], Float]] = {
         "tytoalba, exact": SrpPhat(array, band=PEER_BAND, form="exact"),
         "tytoalba, fast": SrpPhat(array, band=PEER_BAND),
@@ -50,6 +53,16 @@ def measure(n_frames: int = 48, repeats: int = 7) -> list[Speed]:
         return rows + [replace(row, ratio=None) for row in _compare(task, srp, frames, repeats)]
     slow = _compare(task, {"pyroomacoustics": peer}, frames[:4], max(2, repeats // 3))
     return rows + slow + _compare(task, srp, frames, repeats, slow[0].frames_per_second)
+
+
+def prior_features(name: str, n_frames: int) -> tuple[dict[str, Callable[[Float], Float]], Float]:
+    """The features that a prior takes, in floats and exactly (the same on every machine), and frames."""
+    array = load_array(name)
+    exact = prior_gcc(array)
+    noise = np.random.default_rng(0).standard_normal((n_frames, array.n_mics, exact.n_samples))
+    ways: dict[str, Callable[[Float], Float]]
+    ways = {f"{name}, in floats": replace(exact, exact=False), f"{name}, the same on every machine": exact}
+    return ways, (0.1 * noise).astype(np.float32)
 
 
 def plain_gcc(frames: Float) -> Float:

@@ -1,0 +1,148 @@
+"""Measure how far FFTs are from one another, and how often that would change a feature; prints JSON.
+
+    python tools/measure_exactness.py                     # numpy's, scipy's and torch's FFT on this CPU
+    python tools/measure_exactness.py --device cuda       # and torch's on a GPU
+    python tools/measure_exactness.py --minutes 4 --array pepper
+
+For each kind of sound (simulated speech, a steady tone of 16 bits, digital silence, copied channels) it
+counts the phase values that features are made of, those that lie so near to an edge that they are decided in
+integers (`decided`), those that differ between two FFTs without that (`differ_without`) and with it
+(`differ`, expected 0), and says how far FFTs differ at most, as a share of the guard (`largest_over_guard`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import scipy.fft
+import torch
+from numpy.typing import NDArray
+
+from tytoalba.data.simulation.voice import SyntheticVoices, say
+from tytoalba.learning.prior.features import prior_gcc
+from tytoalba.signal import phases
+from tytoalba.signal.array import MicArray, load_array
+from tytoalba.signal.audio import frames as cut_into_frames
+from tytoalba.signal.gcc import GccPhat
+
+Frames = NDArray[np.float32]
+Fft = Callable[..., Any]
+KINDS = ("speech", "tone", "silence", "copied channels")
+AT_ONCE = 64
+
+
+def heard(kind: str, array: MicArray, minutes: float, seed: int) -> Iterator[Frames]:
+    """Frames of a kind of sound, as microphones of 16 bits would give them, batch by batch."""
+    rng, rate, n = np.random.default_rng(seed), array.sample_rate, array.frame_length
+    for _ in range(round(minutes * 6)):  # pieces of ten seconds
+        at = np.arange(10 * rate)
+        if kind == "silence":
+            sound = np.zeros((array.n_mics, len(at)))
+        elif kind == "tone":
+            tone = 0.3 * np.sin(2 * np.pi * (rng.uniform(200, 3000) / rate * at + rng.uniform()))
+            sound = np.stack([np.roll(tone, k) for k in range(array.n_mics)])
+        else:
+            voice = 0.05 * say(SyntheticVoices(), int(rng.integers(20)), 10.0, rate, rng)[: len(at)]
+            shift = [0] * array.n_mics if kind == "copied channels" else rng.integers(0, 9, array.n_mics)
+            sound = np.stack([np.roll(voice, int(k)) for k in shift])
+            if kind == "speech":
+                sound = sound + 1e-3 * rng.standard_normal(sound.shape)
+        whole = (np.rint(np.clip(sound, -1, 1) * 32767) / 32768).astype(np.float32)
+        cut = cut_into_frames(whole, n, n // 2)
+        for first in range(0, len(cut), AT_ONCE):
+            yield np.ascontiguousarray(cut[first : first + AT_ONCE])
+
+
+def ffts(device: str) -> dict[str, Fft]:
+    """FFTs by name, each of numpy arrays."""
+
+    def by_torch(where: str) -> Fft:
+        def rfft(y: NDArray[np.float64], axis: int = -1) -> NDArray[np.complex128]:
+            return np.asarray(torch.fft.rfft(torch.from_numpy(y).to(where), dim=axis).cpu())
+
+        return rfft
+
+    found: dict[str, Fft] = {"scipy": scipy.fft.rfft, "numpy": np.fft.rfft, "torch cpu": by_torch("cpu")}
+    return found | ({f"torch {device}": by_torch(device)} if device != "cpu" else {})
+
+
+def looks(gcc: GccPhat, batch: Frames) -> Iterator[tuple[GccPhat, NDArray[np.float64]]]:
+    """Windowed samples of the whole frames and of their windows."""
+    yield gcc.whole, batch * phases.hamming(gcc.n_samples)
+    n = gcc.window.n_samples
+    for k in range(gcc.n_windows):
+        yield gcc.window, batch[..., k * n // 2 : k * n // 2 + n] * phases.hamming(n)
+
+
+def measure(kind: str, array: MicArray, minutes: float, device: str, seed: int) -> dict[str, Any]:
+    """What the module says, of one kind of sound."""
+    gcc, names = prior_gcc(array), ffts(device)
+    found: dict[str, Any] = {"frames": 0, "values": 0, "decided": 0, "largest_over_guard": 0.0}
+    pairs = [f"{a} / {b}" for a, b in combinations(names, 2)]
+    found |= {"differ_without": dict.fromkeys(pairs, 0), "differ": dict.fromkeys(pairs, 0)}
+    found["features_differ_in_torch"] = 0
+    settle = phases.settled
+
+    def counted(y: NDArray[np.float64], k: int) -> tuple[int, int]:
+        found["decided"] += 1
+        return settle(y, k)
+
+    for batch in heard(kind, array, minutes, seed):
+        found["frames"] += len(batch)
+        for part, y in looks(gcc, batch):
+            with patch.object(phases, "settled", counted):
+                exact = {"scipy": np.stack(phases.phases(y, *part.span, names["scipy"]))}
+            exact |= {
+                name: np.stack(phases.phases(y, *part.span, fft))
+                for name, fft in names.items()
+                if name != "scipy"
+            }
+            with patch.object(phases, "GUARD", 0.0):
+                rounded = {n: np.stack(phases.phases(y, *part.span, fft)) for n, fft in names.items()}
+            spectra = {name: fft(y, axis=-1) for name, fft in names.items()}
+            peak = np.abs(spectra["scipy"].view(np.float64)).max(axis=-1, keepdims=True)
+            found["values"] += exact["scipy"].size
+            for pair, (a, b) in zip(pairs, combinations(names, 2), strict=True):
+                found["differ_without"][pair] += int(np.count_nonzero(rounded[a] != rounded[b]))
+                found["differ"][pair] += int(np.count_nonzero(exact[a] != exact[b]))
+                apart = np.abs((spectra[a] - spectra[b]).view(np.float64))
+                share = float((apart / np.where(peak > 0, peak, 1.0)).max()) / phases.GUARD
+                found["largest_over_guard"] = max(found["largest_over_guard"], share)
+        other = gcc(torch.from_numpy(batch).to(device)).cpu().numpy()
+        found["features_differ_in_torch"] += int(np.count_nonzero(other != gcc(batch)))
+    minutes_heard = found["frames"] * gcc.n_samples / 2 / array.sample_rate / 60
+    return found | {
+        "minutes": round(minutes_heard, 2),
+        "decided_per_minute": found["decided"] / minutes_heard,
+    }
+
+
+def main() -> int:
+    """Print what was measured; fails where exact values differ."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--minutes", type=float, default=2.0, help="of each kind of sound")
+    parser.add_argument("--array", default="respeaker-usb-4")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    start = time.perf_counter()
+    kinds = {k: measure(k, load_array(asked.array), asked.minutes, asked.device, asked.seed) for k in KINDS}
+    versions = {"numpy": np.__version__, "scipy": scipy.__version__, "torch": torch.__version__}
+    about = vars(asked) | {"versions": versions, "guard": phases.GUARD}
+    print(json.dumps(about | {"seconds": round(time.perf_counter() - start), "kinds": kinds}, indent=1))
+    wrong = sum(sum(one["differ"].values()) + one["features_differ_in_torch"] for one in kinds.values())
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
