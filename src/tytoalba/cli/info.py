@@ -82,8 +82,9 @@ def _described(store: Store) -> dict[str, Any]:
         facts["evidence"] = localizer.evidence.tolist()
         facts["directions_known"] = int(known([float(a) for a in range(360)], localizer.evidence, 5.0).sum())
         facts["steps"], facts["ledger"] = store.steps()
-        facts["remembered"] = store.remembered()
+        facts["remembered"], facts["budget"] = store.remembered(), store.budget()
     else:
+        facts["signature"] = store.signature()
         facts["private"] = localizer.model.private
     return facts
 
@@ -105,15 +106,32 @@ def _print(facts: dict[str, Any]) -> None:
         _say(f"ledger: {facts['ledger']}")
         if facts["remembered"]:
             _say(f"remembered: step {facts['remembered']['newest_step']} is the newest that you have seen")
+        if facts["steps"]:
+            _say(f"budget of private models: {_budget(facts['budget'])}")
         for step in facts["steps"]:
             done = f"{step['what']}, {plural(step['n_frames'], 'frame')}"
             _say(f"  {step['sequence']:>4}  {_date(step['time'])}  {done}")
-    elif facts["private"]:
+        _print_table(facts)
+        return
+    _say(f"signature: {facts['signature']}")
+    if facts["private"]:
         about = facts["private"]
         hidden = f"unit {about['unit']}, epsilon {about['epsilon']:g}, delta {about['delta']:g}"
         _say(f"private: {hidden}; safe to share as far as that goes")
     else:
         _say("exact: as secret as the state that it is from; for your own devices")
+    _print_table(facts)
+
+
+def _budget(facts: dict[str, Any]) -> str:
+    if not facts["known"]:
+        return f"epsilon {facts['budget']:g}, and nobody knows how much was spent: nothing is left"
+    if facts["spent"] is None:
+        return f"epsilon {facts['budget']:g}; what was spent needs the extra 'privacy' to reckon"
+    return f"epsilon {facts['spent']:.2f} of {facts['budget']:g} spent (delta {facts['delta']:g})"
+
+
+def _print_table(facts: dict[str, Any]) -> None:
     table = Table("stored", "shape", "bytes", "purpose", title="Everything that the file holds")
     inside = [row for row in facts["stored"] if not row["name"].startswith("prior.")]
     prior = [row for row in facts["stored"] if row["name"].startswith("prior.")]

@@ -11,11 +11,11 @@ import os
 import unicodedata
 from pathlib import Path
 
-from tytoalba.errors import FileError, SignatureError
+from tytoalba.errors import FileError, SignatureError, TytoError
 from tytoalba.localizer.history import place_of
 from tytoalba.storage.files import read_bytes
 from tytoalba.storage.ledger import Ledger, ledger_path
-from tytoalba.storage.remembered import Memory, remembering
+from tytoalba.storage.remembered import Memory, recall, remembering
 from tytoalba.storage.signatures import (
     LARGEST,
     LARGEST_WHOLE,
@@ -72,21 +72,37 @@ def refuse_unsigned(path: Path, kind: str, memory: Memory, unsigned: bool = Fals
         )
 
 
-def sign(path: Path, kind: str, about: Facts | None = None) -> Path:
-    """Sign a file for others. Its sequence is one more than the last: who has met it notices an older one."""
+def described(path: Path, raw: bytes, kind: str) -> str:
+    """What the signature of a file says, in words."""
+    if not os.path.lexists(signature_path(path)):
+        return "nobody signed it"
+    try:
+        check_signature(path, raw, kind, recall())
+        return f"signed by {read_manifest(signature_path(path).read_bytes()).signer}"
+    except TytoError as error:
+        return f"NOT TRUE: {error}"
+
+
+def sign(path: Path, kind: str, about: Facts | None = None, at_least: int = 0) -> Path:
+    """Sign a file for others. Its sequence is one more than the last: who has met it notices an older one.
+
+    at_least: the sequence is larger than this too, such as the length of a ledger that only grows.
+    """
     key = find_signing_key()
     name = _name(key.fingerprint, kind, path)
     with remembering() as memory:
-        last = max(memory.signed.get(name, 0), _written_sequence(path, key.fingerprint), FIRST - 1)
         if os.path.lexists(beside := ledger_path(path.resolve())):
-            last = max(last, FIRST + Ledger.open(beside).length - 1)
+            at_least = max(at_least, Ledger.open(beside).length)
+        written = _written_sequence(path, key.fingerprint)
+        last = max(memory.signed.get(name, 0), written, FIRST + at_least - 1)
         if last >= LARGEST_WHOLE:
             raise SignatureError(f"{path.name} was signed with the largest number there is; rename it")
-        written = sign_file(path, key, kind, last + 1, about)
+        signature = sign_file(path, key, kind, last + 1, about)
         memory.put(memory.signed, name, last + 1)
         memory.put(memory.places, place_of(path), f"{key.fingerprint} {kind}")
-        memory.paths.pop(place_of(path), None) if kind == "model" else None
-    return written
+        if kind == "model":
+            memory.paths.pop(place_of(path), None)
+    return signature
 
 
 def _written_sequence(path: Path, signer: str) -> int:

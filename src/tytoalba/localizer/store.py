@@ -36,7 +36,16 @@ from tytoalba.errors import (
     UnfinishedStepError,
     WrongKeyError,
 )
-from tytoalba.localizer.budget import BUDGET, DELTA, EPSILON, LARGEST_BUDGET, spent_in
+from tytoalba.localizer.budget import (
+    BUDGET,
+    DELTA,
+    EPSILON,
+    LARGEST_BUDGET,
+    budget_in,
+    epsilon_of,
+    has_accounting,
+    spent_in,
+)
 from tytoalba.localizer.export import (
     Exported,
     Facts,
@@ -57,7 +66,7 @@ from tytoalba.localizer.history import (
 from tytoalba.localizer.localizer import Change, Localizer
 from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.release import Unit
-from tytoalba.localizer.signed import check_signature, refuse_unsigned, sign
+from tytoalba.localizer.signed import check_signature, described, refuse_unsigned, sign
 from tytoalba.localizer.state import State
 from tytoalba.storage.age import Identity, Keys, Recipient, is_sealed, open_bytes, seal_bytes
 from tytoalba.storage.files import locked
@@ -137,6 +146,27 @@ class Store:
         """What this user remembers of the ledger: its newest step, and the newest with its state in place."""
         beside = ledger_beside(self.path)
         return remembered_facts(Ledger.open(beside)) if beside.exists() and has_extra() else {}
+
+    def budget(self) -> dict[str, Any]:
+        """Epsilon that private releases may spend and have spent together; None: it cannot be reckoned."""
+        beside = ledger_beside(self.path)
+        steps = Ledger.open(beside).entries if beside.exists() else ()
+        spent = spent_in(steps)
+        epsilon = epsilon_of(spent, DELTA) if has_accounting() else None
+        return {
+            "budget": budget_in(steps),
+            "spent": None if epsilon is None or not isfinite(epsilon) else round(epsilon, 4),
+            "delta": DELTA,
+            "known": isfinite(spent),
+        }
+
+    def signature(self) -> str:
+        """What the signature of the file says, in words."""
+        if not has_extra():
+            return "not looked at: that needs the extra 'privacy'"
+        return described(
+            self.path, self.path.read_bytes(), MODEL if not self.localizer.can_learn else "state"
+        )
 
 
 def open_store(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Store:
@@ -504,7 +534,8 @@ def export_private(
     output = Path(output)
     check_private(output, epsilon, delta, unit, keys)
     with _to_export(Path(state).resolve(), keys) as source:
-        return write_private(source, output, epsilon, delta, unit, keys, _sign_model)
+        signed = partial(_sign_model, counter=ledger_beside(state))
+        return write_private(source, output, epsilon, delta, unit, keys, signed)
 
 
 def export_exact(
@@ -541,8 +572,10 @@ def _to_export(path: Path, keys: Keys) -> Iterator[Source]:
         yield Source(localizer, history.ledger.entries, spend)
 
 
-def _sign_model(path: Path, about: Facts) -> Path | None:
-    return sign(path, MODEL, dict(about)) if has_extra() else None
+def _sign_model(path: Path, about: Facts, counter: Path | None = None) -> Path | None:
+    """Sign a model. counter: a ledger, whose length no later signature has less of."""
+    at_least = Ledger.open(counter).length if counter else 0
+    return sign(path, MODEL, dict(about), at_least) if has_extra() else None
 
 
 def own_recipients(keys: Keys = None) -> list[str]:

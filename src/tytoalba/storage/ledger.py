@@ -33,16 +33,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import math
 import os
 import secrets
 import time
-from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from tytoalba.errors import LedgerChangedError, LedgerError, RolledBackError, UnfinishedStepError
+from tytoalba.storage.archives import archive, archives, summed_up
 from tytoalba.storage.files import locked, read_bytes
 from tytoalba.storage.remembered import N_RECENT, Seen
 from tytoalba.storage.signatures import SigningKey, holds, require_trusted
@@ -50,8 +49,6 @@ from tytoalba.storage.steps import (
     LONGEST_LINE,
     PUT_BACK,
     START,
-    STEPS,
-    VERSION,
     WRITING,
     Entry,
     Facts,
@@ -188,8 +185,8 @@ class Ledger:
         )
 
     def _archived(self) -> Iterator[set[str]]:
-        for archive in _archives(self.path):
-            content = read_bytes(archive, LARGEST, error=LedgerError)
+        for file in archives(self.path):
+            content = read_bytes(file, LARGEST, error=LedgerError)
             yield {hashlib.sha256(line).hexdigest() for line in content.splitlines()}
 
     def _require_verified(self) -> None:
@@ -350,18 +347,16 @@ class Ledger:
         The archive is written first: whoever is killed between the two leaves the ledger as it was.
         """
         self._require_verified()
-        about = _summed_up(self._entries, self.identity, self.budget)
+        about = summed_up(self._entries, self.identity, self.budget)
         entry = self._signed(self._entries, "summary", self._entries[-1].state, 0, "", about)
         content = entry.line() + b"\n"
         if len(content) >= len(self._content):
             return
         with locked(self.path):
             self._require_unchanged()
-            archives = _archives(self.path)
-            if not archives or archives[-1].read_bytes() != self._content:
-                write_whole(
-                    _archive(self.path, len(archives) + 1), self._content, private=True, replace=False
-                )
+            found = archives(self.path)
+            if not found or found[-1].read_bytes() != self._content:
+                write_whole(archive(self.path, len(found) + 1), self._content, private=True, replace=False)
             write_whole(self.path, content, private=True)
         self._content, self._entries, self.torn = content, [entry], False
 
@@ -407,46 +402,8 @@ def keyed_id(key: SigningKey, data: bytes) -> str:
     return hmac.new(key.derived("ledger id"), data, hashlib.sha256).hexdigest()
 
 
-def _summed_up(entries: list[Entry], identity: str, budget: float | None) -> dict[str, str | int | float]:
-    """What a summary says about the lines that it stands for.
-
-    spent: the sum of 1 / noise^2 of what was exported, which budgets are reckoned in; -1: no noise was added
-    or nobody knows, and all is spent.
-    """
-    counts, spent = Counter(entry.what for entry in entries if entry.what != "summary"), 0.0
-    if entries[0].what == "summary":
-        counts.update({name: int(n) for name, n in entries[0].about.items() if name in COUNTED})
-    for entry in entries:
-        if "spent" in entry.about:
-            told = float(entry.about["spent"])
-            spent = max(spent, told if told >= 0 else math.inf)
-        elif entry.what == "exported" and "noise" in entry.about:
-            noise = float(entry.about["noise"])
-            spent += noise**-2 if noise > 0 else math.inf
-    about: dict[str, str | int | float] = {"first": identity, "lines": entries[-1].sequence, **counts}
-    about["spent"] = spent if math.isfinite(spent) else -1
-    if budget is not None:
-        about["budget"] = budget
-    return about
-
-
-COUNTED = frozenset(STEPS[VERSION]) - {"summary"}
-
-
 def _read(path: Path) -> bytes:
     return read_bytes(path, LARGEST, error=LedgerError) if os.path.lexists(path) else b""
-
-
-def _archive(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.name}.{number}")
-
-
-def _archives(path: Path) -> list[Path]:
-    """The archives of a ledger, oldest first."""
-    found = list[Path]()
-    while os.path.lexists(archive := _archive(path, len(found) + 1)):
-        found.append(archive)
-    return found
 
 
 def _write_at(path: Path, end: int, line: bytes) -> None:
