@@ -16,7 +16,7 @@ import numpy as np
 
 from tests.slow.pool import Job
 from tests.slow.work import CLEAN
-from tytoalba.storage.files import write_json
+from tytoalba.storage.writing import write_json
 
 MOST_FINDINGS = 400
 """Findings of a kind that are kept one by one."""

@@ -23,7 +23,7 @@ from tests.slow.kinds import KINDS
 from tests.slow.pool import Job, work_through
 from tests.slow.progress import Progress, is_finding, kinds_in, summary
 from tests.slow.work import Outcomes, digest, outcomes
-from tytoalba.storage.files import write_json
+from tytoalba.storage.writing import write_json
 
 PIECE = 500
 """Inputs that a process reads before it says what came of them."""

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tytoalba.errors import FileError, LockedError, TytoError
-from tytoalba.storage.writing import write_json as write_json
-from tytoalba.storage.writing import written_whole as written_whole
 from tytoalba.texts import LARGEST_TOML, parse_json, parse_toml
 
 if sys.platform == "win32":
