@@ -14,10 +14,10 @@ import typer
 from tytoalba.cli.console import progress_bar, put
 from tytoalba.cli.keys import ask_new, keys_at_hand
 from tytoalba.cli.options import IdentityFile
-from tytoalba.errors import SealError, WrongKeyError
+from tytoalba.errors import SealError, TytoError, WrongKeyError
 
 if TYPE_CHECKING:
-    from tytoalba.storage.age import Passphrase, Recipient
+    from tytoalba.storage.age import Keys, Passphrase, Recipient
     from tytoalba.storage.sealed import Advance
 
 SUFFIX = ".age"
@@ -52,7 +52,8 @@ def seal(
 
     Sealed for the default recipients (see `tyto keygen`), or for those of --to and nobody else. With --remove
     the sealed file is opened and compared first, so it needs a key. Deleting does not wipe a disk: where
-    that matters, record to a disk that is encrypted.
+    that matters, record to a disk that is encrypted. A sealed file that is there stays, unless it holds the
+    same.
 
     Examples:
 
@@ -64,10 +65,12 @@ def seal(
     """
     from tytoalba.storage.sealed import same_content, seal_file
 
-    plain = _all_of(files, sealed=False)
+    plain, again = _all_of(files, sealed=False), set[Path]()
     for path in plain:
         if not force and os.path.lexists(_sealed_name(path)):
-            raise SealError(f"{_sealed_name(path)} is there already; remove it, or replace it: --force")
+            if not _is_pair(path, _sealed_name(path), keys_at_hand(identity)):
+                raise SealError(f"{_sealed_name(path)} is there already; remove it, or replace it: --force")
+            again.add(path)  # a run before this one was stopped: it is sealed again, for whom this one says
         if remove and path.is_symlink():
             raise SealError(f"{path} is a link, and removing it leaves the plain file; give the file itself")
     recipients = _recipients(to, passphrase)
@@ -75,7 +78,7 @@ def seal(
     with _progress("sealing (MB)", plain) as advance:
         for path in plain:
             target = _sealed_name(path)
-            seal_file(path, target, recipients, replace=force, advance=advance)
+            seal_file(path, target, recipients, replace=force or path in again, advance=advance)
             put(target)
             if remove:
                 try:
@@ -118,13 +121,18 @@ def unseal(
         sys.stdout.buffer.flush()
         return
     targets = [_plain_name(path) for path in sealed] if output is None else [Path(output)]
-    for target in targets:
+    keys, done = keys_at_hand(identity), set[Path]()
+    for path, target in zip(sealed, targets, strict=True):
         if not force and os.path.lexists(target):
-            raise SealError(f"{target} is there already; remove it, or replace it: --force")
-    keys = keys_at_hand(identity)
+            if not _is_pair(target, path, keys):
+                raise SealError(f"{target} is there already; remove it, or replace it: --force")
+            done.add(target)  # a run before this one was stopped
     with _progress("opening (MB)", sealed) as advance:
         for path, target in zip(sealed, targets, strict=True):
-            open_file(path, target, keys, replace=force, advance=advance)
+            if target in done:
+                target.chmod(0o600)
+            else:
+                open_file(path, target, keys, replace=force, advance=advance)
             put(target)
 
 
@@ -153,6 +161,21 @@ def rewrap(
         for path in sealed:
             rewrap_file(path, keys, recipients, advance=advance)
             put(path)
+
+
+def _is_pair(plain: Path, sealed: Path, keys: Keys) -> bool:
+    """Whether a sealed file holds exactly a plain one, as far as keys tell; no passphrase is asked for."""
+    from tytoalba.storage.age import has_passphrase, head_of, is_sealed
+    from tytoalba.storage.sealed import same_content
+
+    if not all(path.is_file() and not path.is_symlink() for path in (plain, sealed)):
+        return False
+    if not is_sealed(sealed) or has_passphrase(head_of(sealed)):
+        return False
+    try:
+        return same_content(plain, sealed, keys)
+    except TytoError:
+        return False
 
 
 def _all_of(paths: Sequence[Path], *, sealed: bool) -> list[Path]:
