@@ -48,7 +48,7 @@ def test_noise_alone_tells_nothing() -> None:
 
 def test_sound_is_heard_where_the_offset_has_it() -> None:
     azimuth = np.arange(0.0, 360.0, 7.0)
-    true = _heard_from(azimuth, OFF)
+    true = _heard_from(azimuth, OFF[None])[0]
     curve = offset_curve(OFF)
     assert distance(true + curve[np.rint(true).astype(int) % 360], azimuth).max() < 0.1
 
