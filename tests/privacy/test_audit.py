@@ -22,10 +22,12 @@ from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior import make as make
 from tytoalba.localizer import worth as worth
 from tytoalba.localizer.localizer import Localizer
+from tytoalba.localizer.model import Model
 from tytoalba.localizer.release import private_model
 from tytoalba.privacy import audit as auditing
+from tytoalba.privacy import model_audit
 from tytoalba.privacy.audit import attack, audit, halves
-from tytoalba.privacy.model_audit import exact_model
+from tytoalba.privacy.model_audit import attack_file, exact_model
 from tytoalba.signal.array import load_array
 
 ARRAY = load_array("respeaker-usb-4")
@@ -107,6 +109,23 @@ def test_where_people_stood_is_seen_in_both_kinds_of_file(scenes: FeatureSet, tm
     assert found["places"]["degrees"] == [77.0, 283.0]  # and its mirror image
     assert found["sums"]["directions"] == 40  # all of G
     assert any("fewer than 20 for each" in reason for reason in localizer.state.against_release())
+
+
+@pytest.mark.parametrize("degrees", [77.5, 77.3])
+def test_places_between_whole_degrees_do_not_hide_the_sums(scenes: FeatureSet, degrees: float) -> None:
+    localizer = fresh(40)
+    localizer.state.teach(Phase(scenes.flat[:30], np.full((30, 1), degrees), np.arange(1)))
+    found = attack_file(exact_model(localizer.state))
+    assert found["places"]["degrees"] == ([77.5, 282.5] if degrees == 77.5 else [])
+    assert found["places"]["rank"] == 4  # two labels
+    assert found["sums"]["directions"] >= 38
+
+
+def test_without_the_prior_at_hand_the_audit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model.from_bytes(exact_model(fresh(40).state).to_bytes())
+    assert attack_file(model)["possible"]
+    monkeypatch.setattr(model_audit, "find_prior", lambda _: None)
+    assert not attack_file(model)["possible"]
 
 
 def test_the_command_says_what_is_stored_and_what_was_found(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tytoalba.localizer.budget import needed_noise
 from tytoalba.localizer.localizer import Localizer
-from tytoalba.localizer.model import Model
 from tytoalba.localizer.offsets import BOUND, N_SUMS
 from tytoalba.privacy.attacks import membership
 from tytoalba.privacy.model_attacks import most_found
@@ -65,11 +67,19 @@ def test_what_a_private_model_promises() -> None:
     exact = Localizer.new("respeaker-usb-4", n_features=2, seed=0).state.model()
     assert promise_of(exact) is None
     assert attack_promise(exact) is None
-    said = {"unit": "lesson", "epsilon": 3.0, "delta": 1e-6, "noise": 1.6437, "features": 3}
-    private = Model(exact.array, exact.prior, exact.options, exact.W, exact.weight, private=said)
+    said: dict[str, Any] = {"unit": "lesson", "epsilon": 3.0, "delta": 1e-6, "noise": 1.6437, "features": 3}
+    W, weight = np.zeros_like(exact.W), np.ones_like(exact.weight)
+    private = replace(exact, W=W, weight=weight, private=said)
     promise = attack_promise(private, n_releases=2000)
+    told = attack_promise(replace(private, W=np.ones_like(exact.W)), n_releases=100)
+    assert told is not None
+    assert not told["kept"]  # it has weights
     assert promise is not None
     assert promise["most_found_by_epsilon"] == pytest.approx(0.2009, abs=1e-4)
     assert promise["most_found"] == pytest.approx(0.0429, abs=1e-4)
     assert promise["measured"]["tpr"] < 0.1
     assert promise["unit"] == "lesson"
+    for said_too, kept in (({"noise": 1.6437}, True), ({"noise": 1.5}, False), ({"epsilon": 2.0}, False)):
+        claims = promise_of(replace(private, private=said | said_too))
+        assert claims is not None
+        assert claims["kept"] is kept

@@ -171,6 +171,8 @@ def _print_model(report: dict[str, Any]) -> None:
             f"its noise; measured on {private['releases']} releases of the worst {private['unit']}: "
             f"{_found(private['measured'])}"
         )
+        if private["kept"] is False:
+            say("this file does not keep its promise: too little noise, or more in it than it may hold")
     elif attacks["possible"] and not attacks["places"]["degrees"] and not attacks["sums"]["directions"]:
         out.print(
             "these attacks found nothing, which proves nothing: exact weights are as secret as the state"

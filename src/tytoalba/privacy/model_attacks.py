@@ -31,6 +31,8 @@ EXACTLY = 1e-3
 """Share of a label's length that may lie outside what float32 tells of a span; of neighbours 4e-3 does."""
 NOISE = 3.0
 """How far above the noise of rounding, as drawn, singular values must be to count."""
+GAP = 1e3
+"""Ratio of neighbouring singular values of V N that only rounding makes."""
 SYMMETRIC = 0.05
 """Share of a recovered G that may be antisymmetric; of noise about half is."""
 
@@ -50,12 +52,14 @@ class Places(NamedTuple):
 
     found: their numbers. off: share of every label's length outside the range, (n_labels,): 0 for a taught
     one. rank: of the antisymmetric matrix, twice the number of labels in use; as many as there are columns
-    where noise hides everything.
+    where noise hides everything. free: combinations (C, C - rank) that no label in use touches, whichever
+    these are.
     """
 
     found: NDArray[np.intp]
     off: Float
     rank: int
+    free: Float
 
 
 class RecoveredG(NamedTuple):
@@ -97,7 +101,7 @@ def places(V: ArrayLike, known: Known, labels: ArrayLike) -> Places:
     off = outside / np.maximum(np.linalg.norm(Y, axis=1), np.finfo(np.float64).tiny)
     if rank == C:  # everything is in the range: that says nothing
         off = np.ones(len(Y))
-    return Places(np.flatnonzero(off < EXACTLY), off, rank)
+    return Places(np.flatnonzero(off < EXACTLY), off, rank, U[:, rank:])
 
 
 def unused(labels: ArrayLike) -> Float:
@@ -117,6 +121,8 @@ def gram_from_weights(V: ArrayLike, known: Known, N: ArrayLike) -> RecoveredG:
     error = (W * ROUNDING * np.random.default_rng(0).uniform(-1, 1, W.shape)) @ free
     U, s, Vt = np.linalg.svd(X, full_matrices=False)
     k = int((s > NOISE * np.linalg.norm(error, 2)).sum()) if X.size else 0
+    falls = s[1:k] * GAP < s[: max(k - 1, 0)]  # what lies beyond is rounding too, in N
+    k = int(np.argmax(falls)) + 1 if falls.any() else k
     basis = U[:, :k]
     G = basis.T @ (right @ (Vt[:k].T / s[:k]))
     length = float(np.linalg.norm(G))

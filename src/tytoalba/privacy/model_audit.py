@@ -25,6 +25,7 @@ from tytoalba.localizer.state import State
 from tytoalba.privacy.attacks import Float, by_group, evidence, leverages, membership, rounded
 from tytoalba.privacy.model_attacks import (
     Known,
+    Places,
     RecoveredG,
     between_models,
     gram_from_weights,
@@ -35,6 +36,8 @@ from tytoalba.privacy.model_attacks import (
 
 Parts = tuple[list[Phase], list[Phase], list[Phase]]
 """Lessons to teach, lessons not to teach, and the attacker's own."""
+STEP = 0.5
+"""Degrees, between places that are looked for in a file."""
 CLOSE = 0.01
 """Relative error of a G that counts as recovered."""
 Export = Callable[[State], Model]
@@ -78,7 +81,7 @@ def known_of(shadow: State) -> Known:
 
 
 def labels_of(model: Model, degrees: Sequence[int] | NDArray[Any] | None = None) -> Float:
-    """Labels (n, 360) of whole degrees, of all 360 if not given, as frames from there have them."""
+    """Labels (n, 360) of degrees, of all whole ones if not given, as frames from there have them."""
     n = model.prior.n_directions
     where = np.arange(n) if degrees is None else np.asarray(degrees)
     return np.asarray(
@@ -99,24 +102,33 @@ def attack_file(model: Model) -> dict[str, Any]:
     if shadow is None:
         return {"possible": False, "why": "the simulated frames of its prior are not at hand"}
     known, V = known_of(shadow), _labels_half(model)
-    found = places(V, known, labels_of(model))
-    G = gram_from_weights(V, known, unused(labels_of(model, found.found)))
-    hidden = found.rank >= V.shape[1] or not len(found.found)
+    degrees = np.arange(0.0, 360.0, STEP)
+    found = places(V, known, labels_of(model, degrees))
+    G = _best_sums(V, known, found, labels_of(model, degrees[found.found]))
     return {
         "possible": True,
-        "places": {"degrees": _mounted(model, found.found), "rank": found.rank},
+        "places": {"degrees": _mounted(model, degrees[found.found]), "rank": found.rank},
         "sums": {
             "features": len(V),
-            "directions": 0 if hidden or not G.found else len(G.G),
+            "directions": len(G.G) if found.rank and G.found else 0,
             "asymmetry": round(G.asymmetry, 6),
         },
     }
 
 
+def _best_sums(V: Float, known: Known, found: Places, labels: Float) -> RecoveredG:
+    """G by the labels that are known to be in use, or by all that may be: where it is more symmetric.
+
+    The second needs no labels but has fewer equations. It helps where people stood between whole degrees.
+    """
+    tried = [gram_from_weights(V, known, N) for N in (unused(labels), found.free)]
+    return min(tried, key=lambda G: G.asymmetry if len(G.G) else np.inf)
+
+
 def places_found(model: Model, found: dict[str, Any], truth: Sequence[int]) -> tuple[int, int]:
     """How many of the degrees that `attack_file` found are true ones, and how many are not."""
     seen = set(found["places"]["degrees"] if found["possible"] else ())
-    right = seen & set(_mounted(model, np.asarray(truth, np.intp)))
+    right = seen & set(_mounted(model, np.asarray(truth)))
     return len(right), len(seen - right)
 
 
@@ -142,8 +154,8 @@ def attack_exports(
     seen = places(V, known, labels_of(model))
     right = len(set(seen.found.tolist()) & set(truth))
     told = right < len(truth)
-    N = unused(labels_of(model, truth if told else seen.found))
-    G, memory = gram_from_weights(V, known, N), trial.learner.memory()
+    G = _best_sums(V, known, seen, labels_of(model, truth if told else seen.found))
+    memory = trial.learner.memory()
     true_G = memory["G"].astype(np.float64) / SCALE**2
     error = relative_error(G, true_G)
     return {
@@ -204,7 +216,7 @@ def _labels_half(model: Model) -> Float:
     return model.W[:, : model.prior.n_directions].astype(np.float64)
 
 
-def _mounted(model: Model, degrees: NDArray[np.intp]) -> list[float]:
+def _mounted(model: Model, degrees: NDArray[Any]) -> list[float]:
     """Degrees as the array is mounted."""
     from tytoalba.localizer.frontend import FrontEnd
 

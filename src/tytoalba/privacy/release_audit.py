@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.learning.phases import Phase
-from tytoalba.localizer.budget import BUDGET, DELTA, EPSILON, epsilon_of, needed_noise, spent_by
+from tytoalba.localizer.budget import (
+    BUDGET,
+    DELTA,
+    EPSILON,
+    epsilon_of,
+    has_accounting,
+    needed_noise,
+    spent_by,
+)
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.model import Model
 from tytoalba.localizer.noise import discrete_gaussian
@@ -35,13 +43,20 @@ N_PAIRS = 200
 
 
 def promise_of(model: Model) -> dict[str, Any] | None:
-    """What a private model promises, and what that leaves to anybody; None for an exact one."""
+    """What a private model promises, and what that leaves to anybody; None for an exact one.
+
+    kept: whether the file is as promised, as far as it shows: noise that suffices, and nothing of the
+    lessons in it but the offset. None without dp-accounting.
+    """
     if model.private is None:
         return None
     said = model.private
     epsilon, delta, noise = (float(said[name]) for name in ("epsilon", "delta", "noise"))
+    nothing_else = not model.W.any() and bool((model.weight == 1).all()) and model.n_frames == 0
+    enough = nothing_else and has_accounting() and noise >= needed_noise(epsilon, delta) * (1 - 1e-6)
     return {
         **said,
+        "kept": enough if has_accounting() or not nothing_else else None,
         "fpr": FPR,
         "most_found_by_epsilon": _plain(most_found(FPR, epsilon, delta)),
         "most_found": _plain(most_found(FPR, epsilon, delta, noise)),
