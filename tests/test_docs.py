@@ -357,3 +357,95 @@ def test_privacy_tables_of_the_docs_are_those_that_were_measured() -> None:
     for name, row in methods.items():
         assert shown[name][3] == f"{row['answers']['auc']:.2f}"
         assert shown[name][4].startswith(f"{row['memory']['auc']:.2f} (")
+
+
+def exports_as_shown() -> tuple[list[list[str]], list[list[str]]]:
+    """The two tables of attacks on models as docs/privacy.md has them, of `results/privacy/models.json`."""
+    *exact, private = attacked("models")
+    promise, members, many = private["promise"], private["members"], private["many"]
+
+    def percent(share: float) -> str:
+        return f"{100 * share:.1f} %"
+
+    def measured(found: dict[str, Any]) -> str:
+        low, high = found["tpr_interval"]
+        return f"{percent(found['tpr'])} ({100 * low:.1f}-{100 * high:.1f})"
+
+    def of_all(what: str, cell: Any, last: str) -> list[str]:
+        return [what, *(cell(row) for row in exact), last]
+
+    two = private["two_exports"]
+    attacks = [
+        of_all(
+            "lessons, frames",
+            lambda r: f"{r['lessons']}, {r['frames']}",
+            f"{private['lessons']}, {private['frames']}",
+        ),
+        of_all(
+            "taught degrees found, mirrored ones too",
+            lambda r: f"{r['places']['found']} of {r['places']['taught']}",
+            f"{private['places']['found']} of {private['places']['taught']}",
+        ),
+        of_all("false degrees", lambda r: str(r["places"]["false"]), str(private["places"]["false"])),
+        of_all(
+            "directions of G determined",
+            lambda r: f"{r['sums']['directions']} of {r['features']}",
+            str(private["sums"]["directions"]),
+        ),
+        of_all("error of G there", lambda r: f"{r['sums']['error']:.0e}", "-"),
+        of_all(
+            "lessons known again: AUC with the state's G",
+            lambda r: f"{r['members']['state']['lesson_auc']:.2f}",
+            "-",
+        ),
+        of_all(
+            "with the model alone",
+            lambda r: f"{r['members']['model']['lesson_auc']:.2f}",
+            "-",
+        ),
+        of_all(
+            "lesson between two exports named",
+            lambda r: (
+                f"{r['two_exports']['ranks'].count(1)} of {len(r['two_exports']['ranks'])} "
+                f"(of {r['two_exports']['candidates']})"
+            ),
+            f"{two['first']} of {two['trials']} (of {two['candidates']})",
+        ),
+    ]
+    found = [
+        [
+            "1",
+            f"{promise['epsilon']:.1f}",
+            percent(promise["most_found_by_epsilon"]),
+            percent(promise["most_found"]),
+            measured(members["worst"]),
+            measured(members["median"]),
+        ],
+        [
+            str(many["releases"]),
+            f"{many['epsilon']:.1f}",
+            percent(many["most_found_by_epsilon"]),
+            percent(many["most_found"]),
+            measured(many["worst"]),
+            "-",
+        ],
+    ]
+    return attacks, found
+
+
+def test_attacks_on_models_of_the_docs_are_those_that_were_measured() -> None:
+    page = ROOT / "docs" / "privacy.md"
+    attacks, found = exports_as_shown()
+    assert table(page, "| attack | exact") == attacks
+    assert table(page, "| private models at") == found
+    *exact, private = attacked("models")
+    assert exact[-1]["passes_gate"]
+    worst = private["members"]["worst"]["tpr"]
+    assert worst < private["promise"]["most_found_by_epsilon"]
+    said = " ".join(page.read_text("utf-8").split())
+    for number in (
+        f"all {exact[1]['places']['taught']} taught degrees",
+        f"at most {100 * private['promise']['most_found']:.1f} % of lessons",
+        f"at most {100 * private['many']['most_found']:.1f} % of lessons",
+    ):
+        assert number in said

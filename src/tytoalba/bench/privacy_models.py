@@ -24,7 +24,7 @@ LONG: dict[str, Any] = {"n_scenes": 27, "seconds": 12.0}
 """Scenes for a model that passes the release gate: few places, many frames of each."""
 SIZES, GATED = (300, 2000), 50
 """Random features of the exact models, and of the one that passes the gate."""
-N_RELEASES = 40_000
+N_RELEASES = 200_000
 """Private ones with a lesson, and as many without."""
 Progress = Callable[[int, int], None]
 

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 HEADS = ("method", "kB", "frames", "answers", "memory", "TPR", "recording", "places", "found")
 EXPORT_ROWS = (
     "places found",
-    "G recovered",
-    "lessons known again (AUC)",
-    "lessons found at 1 % false alarms",
-    "the lesson between two exports named",
+    "directions of G",
+    "its error there",
+    "lessons known again: AUC",
+    "found at 1 % false alarms",
+    "most that noise allows",
+    "lesson between two named",
 )
 LEGEND = (
     "kB, frames: what the method keeps, and how many training frames are in it. AUC of the best attack on "
@@ -206,11 +208,17 @@ def _print_state(report: dict[str, Any]) -> None:
 
 def print_exports(exports: Mapping[str, Mapping[str, Any]]) -> None:
     """Attacks on models side by side."""
-    table = make_table("attack", *exports, title="What models give away (made in memory, budget untouched)")
+    table = make_table("attack", *exports, title="What models give away")
     columns = [_private_cells(f) if "promise" in f else _exact_cells(f) for f in exports.values()]
     for name, *cells in zip(EXPORT_ROWS, *columns, strict=True):
         table.add_row(name, *cells)
     out.print(table)
+    n = next(iter(exports.values()))["two_exports"]["candidates"]
+    out.print(
+        "models are made in memory: nothing is written, no budget is spent. "
+        f"exact: by what the weights give; private: by the noisy sums, of the lesson that shows most, to who "
+        f"knows all others. The lesson between two exports is one of {n} candidates, or fewer."
+    )
 
 
 def _exact_cells(found: Mapping[str, Any]) -> list[str]:
@@ -218,12 +226,12 @@ def _exact_cells(found: Mapping[str, Any]) -> list[str]:
     sums, model, ranks = found["sums"], found["members"]["model"], found["two_exports"]["ranks"]
     return [
         _places(found["places"]),
-        f"{sums['directions']} of {found['features']} directions, error {sums['error']:.0e}"
-        if sums["found"]
-        else "no",
-        f"{model['lesson_auc']:.2f}" if sums["found"] else "no",
-        "",
-        f"{ranks.count(1)} of {len(ranks)} among {found['two_exports']['candidates']}",
+        f"{sums['directions']} of {found['features']}" if sums["found"] else "0",
+        f"{sums['error']:.0e}" if sums["found"] else "-",
+        f"{model['lesson_auc']:.2f}" if sums["found"] else "-",
+        _percent(model["tpr"]) if sums["found"] else "-",
+        "-",
+        f"{ranks.count(1)} of {len(ranks)}",
     ]
 
 
@@ -232,18 +240,19 @@ def _private_cells(found: Mapping[str, Any]) -> list[str]:
     promise, worst, two = found["promise"], found["members"]["worst"], found["two_exports"]
     return [
         _places(found["places"]),
-        "no",
+        str(found["sums"]["directions"]),
+        "-",
         f"{worst['auc']:.2f}",
-        f"{_found(worst)}, at most {_percent(promise['most_found'])} by noise, "
-        f"{_percent(promise['most_found_by_epsilon'])} by epsilon",
-        f"{two['first']} of {two['trials']} among {two['candidates']}",
+        _percent(worst["tpr"]),
+        _percent(promise["most_found"]),
+        f"{two['first']} of {two['trials']}",
     ]
 
 
 def _name_of(row: Mapping[str, Any]) -> str:
     if row["export"] == "private":
-        return f"private, epsilon {row['promise']['epsilon']:g}"
-    return f"exact, D = {row['features']}{', passes the gate' if row['passes_gate'] else ''}"
+        return f"private, {row['promise']['epsilon']:g}"
+    return f"exact, D {row['features']}{', gate' if row['passes_gate'] else ''}"
 
 
 def _places(found: Mapping[str, int]) -> str:

@@ -132,11 +132,13 @@ def release_scores(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Likelihood ratios, up to a monotone map, of releases with a lesson and without, (n_releases,) each.
 
-    own: what the lesson adds. together: releases that the attacker has of the same state; he adds them up.
+    own: what the lesson adds; sums to which it adds nothing say nothing about it. together: releases that
+    the attacker has of the same state and adds up.
     """
-    shape = n_releases, together, len(own)
+    part = own[own != 0]
+    shape = n_releases, together, len(part)
     drawn = [discrete_gaussian(int(np.prod(shape)), sigma).reshape(shape).sum(axis=1) for _ in range(2)]
-    inside, outside = (drawn[0] + together * own) @ own, drawn[1] @ own
+    inside, outside = (drawn[0] + together * part) @ part, drawn[1] @ part
     return inside.astype(np.float64), outside.astype(np.float64)
 
 
