@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tytoalba.errors import FileError, MissingExtraError, TytoError
 from tytoalba.localizer.budget import (
@@ -24,12 +25,14 @@ from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.model import Model
 from tytoalba.localizer.release import UNITS, Unit, private_model
-from tytoalba.localizer.worth import Worth
 from tytoalba.storage.age import Keys, Recipient
 from tytoalba.storage.files import locked
 from tytoalba.storage.sealed import opened, write_secret
 from tytoalba.storage.tensors import kind_of
 from tytoalba.storage.writing import write_whole
+
+if TYPE_CHECKING:
+    from tytoalba.localizer.worth import Worth  # which simulates, and takes half a second to import
 
 SEALED_SUFFIX = ".age"
 Facts = Mapping[str, str | int | float]

@@ -546,7 +546,7 @@ def export_exact(
     A sealed one has the suffix .age, which is added where it is missing.
     """
     if not (plain or has_extra()):
-        raise MissingExtraError("sealed models (--plain writes an open one)", "privacy")
+        raise MissingExtraError("sealed models, unless --plain writes an open one,", "privacy")
     return write_exact(localizer, Path(output), None if plain else own_recipients(keys), keys, _sign_model)
 
 
