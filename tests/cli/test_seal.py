@@ -95,6 +95,10 @@ def test_a_stopped_run_is_finished_by_the_next(tyto: Tyto, tmp_path: Path) -> No
     tyto("seal", tmp_path / "x")
     assert tyto("seal", *(tmp_path / name for name in "xyz"), "--remove").code == 0
     assert names(tmp_path) == ["x.age", "y.age", "z.age"]
+    ran = tyto("seal", tmp_path / "x", "--remove")
+    assert (ran.code, ran.out) == (0, "")
+    assert "x was sealed and removed before" in ran.err
+    assert tyto("seal", tmp_path / "x").code == tyto("seal", tmp_path / "none", "--remove").code == 2
     tyto("open", tmp_path / "x.age")
     (tmp_path / "x").chmod(0o644)
     assert tyto("open", *(tmp_path / f"{name}.age" for name in "xyz")).code == 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tytoalba.cli.console import progress_bar, put
+from tytoalba.cli.console import progress_bar, put, say
 from tytoalba.cli.keys import ask_new, keys_at_hand
 from tytoalba.cli.options import IdentityFile
 from tytoalba.errors import SealError, TytoError, WrongKeyError
@@ -66,6 +66,10 @@ def seal(
     from tytoalba.storage.sealed import same_content, seal_file
 
     plain, again = _all_of(files, sealed=False), set[Path]()
+    done = [path for path in plain if remove and _is_gone(path)]
+    for path in done:
+        say(f"{path} was sealed and removed before")
+    plain = [path for path in plain if path not in done]
     for path in plain:
         if not force and os.path.lexists(_sealed_name(path)):
             if not _is_pair(path, _sealed_name(path), keys_at_hand(identity)):
@@ -161,6 +165,14 @@ def rewrap(
         for path in sealed:
             rewrap_file(path, keys, recipients, advance=advance)
             put(path)
+
+
+def _is_gone(path: Path) -> bool:
+    """Whether a plain file is gone and its sealed file is there: a run that was stopped had done both."""
+    from tytoalba.storage.age import is_sealed
+
+    sealed = _sealed_name(path)
+    return not os.path.lexists(path) and sealed.is_file() and is_sealed(sealed)
 
 
 def _is_pair(plain: Path, sealed: Path, keys: Keys) -> bool:
