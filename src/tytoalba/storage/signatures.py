@@ -131,19 +131,20 @@ def signing_key_path() -> Path:
 
 def find_signing_key() -> SigningKey:
     """The user's signing key; the first time it is made, and put among the keys that the user trusts."""
-    path = signing_key_path()
-    if not os.path.lexists(path):
-        key = SigningKey.generate()
+    path, trusted = signing_key_path(), TrustStore()
+    is_new = not os.path.lexists(path)
+    if is_new:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            key.save(path)
+            SigningKey.generate().save(path)
         except KeyFileError:
             if not path.exists():
                 raise
-            # another tyto was first: its key is the one
-        else:
-            TrustStore().add(key.fingerprint, "my own key")
-    return SigningKey.load(path)
+            is_new = False  # another tyto was first: its key is the one
+    key = SigningKey.load(path)
+    if is_new or (path == user_folder() / "signing.pem" and not os.path.lexists(trusted.path)):
+        trusted.add(key.fingerprint, "my own key")  # or whoever made the key was killed before this
+    return key
 
 
 class TrustStore(Container[str]):
