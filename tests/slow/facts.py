@@ -99,16 +99,16 @@ def _content(name: str, data: bytes) -> str:
 
 
 def history(path: Path) -> str:
-    """The steps of a ledger that verifies, without those that were taken back."""
+    """The steps of a ledger that verifies, without those that were taken back; exports in a row as one."""
     ledger = Ledger.open(path, trusted=[entry.signer for entry in Ledger.open(path).entries])
     ledger.verify()
-    steps: list[str] = []
-    for entry in ledger.entries:
-        if entry.what == "recovered":
-            steps = steps[:-1]
-        elif entry.what != "restored":
-            steps.append(f"{entry.what} {entry.n_frames}")
-    return ", ".join(steps)
+    taken = {entry.about.get("step") for entry in ledger.entries if entry.what == "recovered"}
+    kept = [e for e in ledger.entries if e.what != "recovered" and e.sequence not in taken]
+    steps = [f"{entry.what} {entry.n_frames}" for entry in kept]
+    # an export that was killed counts as made: somebody may have read the model
+    return ", ".join(
+        s for k, s in enumerate(steps) if not (s.startswith("exported") and steps[k - 1 : k] == [s])
+    )
 
 
 def optional(name: str) -> bool:

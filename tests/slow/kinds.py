@@ -253,6 +253,17 @@ def _trusted(path: Path, _how: str) -> None:
     require(all(map(is_fingerprint, TrustStore(path).list())), "somebody who is no key is trusted")
 
 
+def _remembered(path: Path, _how: str) -> None:
+    from tytoalba.storage.remembered import Memory
+
+    try:
+        memory = Memory.from_bytes(path.read_bytes())
+    except ValueError as error:  # which `recall` makes a warning of
+        raise DataError(str(error)) from error
+    again = Memory.from_bytes(memory.to_bytes())
+    require(again.to_bytes() == memory.to_bytes(), "what is remembered changes when it is written and read")
+
+
 def _settings(path: Path, _how: str) -> None:
     import os
 
@@ -314,6 +325,7 @@ KINDS = {
         Kind("identity", 10_000, _identity, TEXT, PRIVACY, mode=0o600),
         Kind("trusted", 10_000, _trusted, TEXT, PRIVACY, mode=0o600),
         Kind("settings", 10_000, _settings, TEXT),
+        Kind("remembered", 20_000, _remembered, JSON, PRIVACY),
         Kind("hdf5", 3_000, _mat, needs=("h5py",), suffix=".mat"),
         Kind("mat", 1_500, _mat, suffix=".mat", seconds=20.0),
     )

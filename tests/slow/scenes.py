@@ -19,8 +19,11 @@ SEALED: Command = ("new", "s.age", "--array", "trio.toml", "--features", "4", "-
 LIKE: Command = ("new", "other.tyto", "--like", "k.tyto")
 KEYGEN: Command = ("keygen",)
 TEACH: Command = ("teach", "k.tyto", "a.wav", "--at", "30")
-PLAIN_STATE = b"tytoalba-state"
-"""In every plain state, and in no sealed one."""
+FORGET: Command = ("forget", "k.tyto", "a.wav", "--at", "30")
+COPY = "(copy)"
+"""Stands for a command that copies one file to another, as an attacker or a backup does."""
+PLAIN_STATE, PLAIN_MODEL = b"tytoalba-state", b"tytoalba-model"
+"""In every plain state or model, and in no sealed one."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ SCENES = {
             plain=(SOUND,),
         ),
         Scene("learn", ("learn", "k.tyto", "data", "--part", "train"), (KEYGEN, NEW), labelled=True),
-        Scene("forget", ("forget", "k.tyto", "a.wav", "--at", "30"), TAUGHT),
+        Scene("forget", FORGET, TAUGHT),
         Scene(
             "forget sealed", ("forget", "s.age", "a.wav", "--at", "30"), TAUGHT_SEALED, plain=(PLAIN_STATE,)
         ),
@@ -90,6 +93,18 @@ SCENES = {
                 ("export", "k.tyto", "k.model", "--force"),
                 ("teach", "k.tyto", "b.wav", "--at", "120"),
             ),
+        ),
+        Scene(
+            "export --exact",
+            ("export", "k.tyto", "k.model.age", "--exact"),
+            TAUGHT,
+            plain=(PLAIN_MODEL,),
+        ),
+        Scene("export --exact --plain", ("export", "k.tyto", "k.model", "--exact", "--plain"), TAUGHT),
+        Scene(
+            "restore",
+            ("restore", "k.tyto", "--yes"),
+            (*TAUGHT, (COPY, "k.tyto", "old.tyto"), FORGET, (COPY, "old.tyto", "k.tyto")),
         ),
         Scene("keygen", KEYGEN),
         Scene("keygen --recovery", ("keygen", "--recovery", "recovery.txt")),

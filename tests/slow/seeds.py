@@ -30,6 +30,7 @@ from tytoalba.signal.array import load_array
 from tytoalba.storage.age import Identity, seal_bytes
 from tytoalba.storage.keys import read_identities
 from tytoalba.storage.ledger import Ledger, keyed_id
+from tytoalba.storage.remembered import remembered_path
 from tytoalba.storage.signatures import SigningKey, sign_file
 
 SEEDS = Path(__file__).with_name("seeds")
@@ -97,6 +98,16 @@ def _ledgers() -> dict[str, bytes]:
             "state": state.with_name("state.tyto.ledger").read_bytes(),
             "golden": (GOLDEN / "plain.tyto.ledger").read_bytes(),
         }
+
+
+def _remembered() -> dict[str, bytes]:
+    """What a user remembers of a state that was taught and of a model that was signed."""
+    with TemporaryDirectory() as folder, at_home(Path(folder)):
+        state = Path(folder) / "state.tyto"
+        store.create(state, small.localizer())
+        with store.edit(state) as localizer:
+            localizer.merge(small.localizer(0))
+        return {"state": remembered_path().read_bytes().replace(folder.encode(), b"/home/anna")}
 
 
 def _signatures() -> dict[str, bytes]:
@@ -231,6 +242,7 @@ MAKERS: dict[str, Callable[[], dict[str, bytes]]] = {
     "array": lambda: {n: load_array(n).to_toml().encode() for n in ("pepper", "respeaker-usb-4", "linear-4")},
     "odas": lambda: {"four": ODAS},
     "ledger": _ledgers,
+    "remembered": _remembered,
     "signature": _signatures,
     "age": _sealed,
     "wav": _waves,

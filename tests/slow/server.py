@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from tests.slow import facts, orders
 from tests.slow.facts import BrokenError, Facts
-from tests.slow.scenes import SCENES, SOUND, Scene, make_world, wave_marker
+from tests.slow.scenes import COPY, SCENES, SOUND, Scene, make_world, wave_marker
 from tests.slow.world import Fault, Ran, called, settle, tyto
 
 FREE_PAGES = (0, 1, 2, 3, 4, 6, 8, 12)
@@ -61,6 +61,9 @@ class Stage:
         make_world(self.world, scene)
         self.marks = {m: wave_marker(self.world) if m == SOUND else m for m in scene.plain}
         for command in scene.before:
+            if command[0] == COPY:
+                shutil.copy2(self.world / command[1], self.world / command[2])
+                continue
             ran = tyto(self.world, command)
             if ran.code:
                 raise SystemExit(f"{scene.name}: tyto {' '.join(command)} failed: {ran.text[-2000:]}")
