@@ -20,6 +20,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from tests.golden.contents import GOLDEN, IDENTITY, SIGNING_KEY, at_home
+from tests.helpers.localizers import closed, opened
 from tests.slow import small
 from tytoalba.bench.config import shipped_configs
 from tytoalba.bench.data import BenchData, Frames
@@ -67,7 +68,18 @@ def main(anew: Collection[str] = ()) -> None:
 
 def _states() -> dict[str, bytes]:
     taught = {"new": small.state(), "taught": small.state(0, 1), "kept": small.state(0, 1, 2, kept=1)}
-    return {name: state.to_bytes() for name, state in taught.items()}
+    made = {name: state.to_bytes() for name, state in taught.items()}
+    return {**made, "old": _as_before(small.state(0, 1).to_bytes())}
+
+
+def _as_before(data: bytes) -> bytes:
+    """A state as tytoalba 0.1 wrote it: float32 features, and no sums for releases."""
+    header, arrays = opened(data)
+    later = ("frontend", "constants", "release")
+    return closed(
+        {name: value for name, value in header.items() if name not in later},
+        {name: values for name, values in arrays.items() if "release" not in name},
+    )
 
 
 def _models() -> dict[str, bytes]:
