@@ -30,6 +30,7 @@ from tytoalba.errors import (
 from tytoalba.localizer import store
 from tytoalba.localizer.history import History, accept, acceptance
 from tytoalba.localizer.localizer import Localizer
+from tytoalba.storage import ledger as ledger_module
 from tytoalba.storage.age import seal_bytes
 from tytoalba.storage.keys import default_recipients
 from tytoalba.storage.ledger import Ledger, ledger_path
@@ -296,6 +297,29 @@ def test_a_state_in_no_line_is_called_that(kit: Kit) -> None:
     assert said == ["k.tyto is in no line of its ledger: nobody can say what it is"]
 
 
+# ---- a full ledger ----
+
+
+def test_a_full_ledger_forgets_and_its_archive_cannot_take_its_place(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = kit.folder / "k.tyto"
+    monkeypatch.setattr(ledger_module, "FULL", 2500)
+    kit.add(path, 2)
+    kept = copied(path)
+    forget(path)
+    kit.add(path, 2)
+    assert steps(path)[0]["what"] == "summary"
+    assert read(path).n_frames == 9
+    assert ledger_says(path)[1] == "verified"
+    forget(path)
+    kit.add(path, 2)
+    archive = ledger_path(path).with_name("k.tyto.ledger.1")
+    put_back({ledger_path(path): archive.read_bytes(), **kept})
+    refused(kit, path, "is from before step .*, which")
+    assert restored(path)["restored"] == "state"
+
+
 # ---- nothing remembered ----
 
 
@@ -513,4 +537,4 @@ def read_by_anybody(machine: Machine) -> None:
 
 
 TestAnyOrder = Machine.TestCase
-TestAnyOrder.settings = settings(max_examples=20, stateful_step_count=12, deadline=None)
+TestAnyOrder.settings = settings(max_examples=12, stateful_step_count=10, deadline=None)

@@ -123,12 +123,17 @@ def test_killed_two_hundred_times(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "ahead"), [("k.tyto", True), pytest.param("s.age", False, marks=pytest.mark.slow)]
+    ("name", "ahead", "stride"),
+    [
+        ("k.tyto", True, 3),
+        *(pytest.param("s.age", ahead, 1, marks=pytest.mark.slow) for ahead in (False, True)),
+    ],
 )
-def test_killed_at_every_write(kit: Kit, name: str, ahead: bool) -> None:
+def test_killed_at_every_write(kit: Kit, name: str, ahead: bool, stride: int) -> None:
     """Before the first operation that writes, before the second, ..., and after the last.
 
-    ahead: the ledger has a step that the state has not; the killed one takes it back first.
+    ahead: the ledger has a step that the state has not; the killed one takes it back first. stride: of
+    operations, at each of which it is killed.
     """
     scene, outcomes, mended = Scene(kit, name), [], set()
     if ahead:
@@ -138,7 +143,7 @@ def test_killed_at_every_write(kit: Kit, name: str, ahead: bool) -> None:
                 scene.before = {file: file.read_bytes() for file in scene.before}
                 break
             scene.reset()
-    for number in range(1, 200):
+    for number in range(1, 200, stride):
         process = in_child(partial(_dying, number, scene.teach))
         if not os.WIFSIGNALED(os.waitpid(process, 0)[1]):
             break

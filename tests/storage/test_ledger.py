@@ -367,7 +367,8 @@ def test_anything_at_all_is_refused_without_a_crash(content: bytes) -> None:
 def test_too_large_or_no_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = write(path, 1)
     before = path.read_bytes()
-    monkeypatch.setattr(ledger_module, "LARGEST", len(before) + 10)
+    for limit in ("FULL", "LARGEST"):
+        monkeypatch.setattr(ledger_module, limit, len(before) + 10)
     with pytest.raises(LedgerError, match="is full"):
         ledger.append("learned", digest(3))
     assert path.read_bytes() == before  # a summary of one line is no shorter
@@ -493,7 +494,7 @@ def test_step_that_changed_nothing_is_finished(path: Path) -> None:
 
 def filled(path: Path, monkeypatch: pytest.MonkeyPatch, limit: int = 6000) -> Ledger:
     """A ledger that has just been compacted, and what it says still fits."""
-    monkeypatch.setattr(ledger_module, "LARGEST", limit)
+    monkeypatch.setattr(ledger_module, "FULL", limit)
     ledger = write(path, 2)
     ledger.append("exported", digest(2), about={"noise": 2.0, "unit": "lesson"})
     ledger.append("merged", digest(3), 4, about={"spent": 0.1})
@@ -572,7 +573,6 @@ def test_a_summary_elsewhere_than_first_or_of_nothing_is_refused(
 
 
 def test_killed_between_archive_and_summary(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_module, "LARGEST", 3000)
     ledger = write(path, 5)
     whole, real = path.read_bytes(), write_whole
 

@@ -186,7 +186,7 @@ class Localizer:
 
     @classmethod
     def load(cls, path: str | Path, keys: Keys = None) -> Localizer:
-        """Read a state or a model.
+        """Read a state or a model as it is: ledger and signature are not looked at, as `open_store` does.
 
         Parameters
         ----------

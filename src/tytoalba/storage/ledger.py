@@ -58,7 +58,8 @@ from tytoalba.storage.steps import (
 from tytoalba.storage.writing import write_whole
 
 CLOCK_TOLERANCE = 300  # seconds by which a clock may be set back without a word
-LARGEST = 64 * 2**20  # bytes; about 140 000 steps
+FULL = 4 * 2**20  # bytes, about 8000 steps, which take a second or two to verify; then it is compacted
+LARGEST = 64 * 2**20  # bytes; an earlier version filled as many
 PURPOSE = "ledger entry"
 
 
@@ -305,7 +306,7 @@ class Ledger:
         """A signed step that follows the last one, to be added; a full ledger is compacted first."""
         self._require_verified()
         entry = self._signed(self._entries, what, state_digest, n_frames, id, about or {})
-        if len(self._content) + len(entry.line()) + 1 > LARGEST:
+        if len(self._content) + len(entry.line()) + 1 > FULL:
             self.compact()
             entry = self._signed(self._entries, what, state_digest, n_frames, id, about or {})
             if len(self._content) + len(entry.line()) + 1 > LARGEST:
