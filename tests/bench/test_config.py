@@ -219,6 +219,8 @@ def test_changes_that_are_refused(change: str, message: str) -> None:
         ("base = 'quick'\nmethods = 3", "must be a list|does not fit"),
         ("base = []", "no benchmark called"),
         ("methods = [[]]", "of another kind than expected"),
+        ("methods = ['tyto']\nvariants = {tyto = []}", "there is nothing to run"),
+        (f"{'x' * 10_000} = 1", "^.{0,1000}$"),
         ("options = {tyto = {day = 1979-05-27}}", "of another kind than expected"),
         (f"seeds = {list(range(20_000))}\norders = {['contiguous'] * 2000}", "more than 100000 runs"),
         ("#" * 300_000, "larger than"),

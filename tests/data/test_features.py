@@ -328,6 +328,7 @@ def test_files_of_others_are_refused(tmp_path: Path, saved: Path) -> None:
         {"names": None},
         {"names": 7},
         {"names": []},
+        {"names": [7] * 99},
     ],
 )
 def test_a_damaged_recipe_is_refused(tmp_path: Path, saved: Path, changes: dict[str, Any]) -> None:

@@ -71,7 +71,7 @@ class Config:
     def __post_init__(self) -> None:
         lists = ("methods", "seeds", "orders", "bands", "noises", "snr", "context")
         if single := [key for key in lists if not isinstance(getattr(self, key), tuple)]:
-            raise TytoError(f"{single[0]} must be a list, got {getattr(self, single[0])!r}")
+            raise TytoError(f"{single[0]} must be a list, got {getattr(self, single[0])!r:.200}")
         refuse_unknown("method", [*self.methods, *self.options, *self.variants], METHODS)
         refuse_unknown("noise", self.noises, NOISES)
         refuse_unknown("order", self.orders, ORDERS)
@@ -98,11 +98,13 @@ class Config:
             "options": ("tables of options, as in variants", all(isinstance(t, dict) for t in tables)),
         }
         if wrong := [key for key, (_, right) in wanted.items() if not right]:
-            raise TytoError(f"{wrong[0]} must be {wanted[wrong[0]][0]}; got {getattr(self, wrong[0])!r}")
+            raise TytoError(f"{wrong[0]} must be {wanted[wrong[0]][0]}; got {getattr(self, wrong[0])!r:.200}")
         for key in SEES:
             if odd := [t[key] for t in tables if not isinstance(t.get(key, True), bool)]:
                 raise TytoError(f"the option {key} must be true or false; got {odd[0]!r}")
         variants = sum(len(self.variants.get(method, [{}])) for method in self.methods)
+        if not variants:
+            raise TytoError("every method has an empty list of variants: there is nothing to run")
         if len(self.seeds) * len(self.orders) * variants > MOST_JOBS:
             raise TytoError(f"more than {MOST_JOBS} runs: fewer methods, variants, orders or seeds, please")
         if len({job.key for job in self.jobs()}) < len(self.jobs()):
@@ -130,7 +132,7 @@ class Config:
 def refuse_unknown(what: str, names: Iterable[Any], known: Collection[str]) -> None:
     """Refuse what is not among the known names."""
     if unknown := [name for name in names if name not in known]:
-        raise TytoError(f"no {what} called {unknown[0]!r}; known: {', '.join(known)}")
+        raise TytoError(f"no {what} called {unknown[0]!r:.80}; known: {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def load_config(name_or_path: str, changes: Sequence[str] = ()) -> Config:
         raise TytoError(f"{path} does not fit the benchmark that is its base: {error}") from error
     known_keys = set(Config.__dataclass_fields__)
     if unknown := sorted(set(table) - known_keys):
-        raise TytoError(f"{path}: unknown key {unknown[0]!r}; known: {', '.join(sorted(known_keys))}")
+        raise TytoError(f"{path}: unknown key {unknown[0]!r:.80}; known: {', '.join(sorted(known_keys))}")
     table.setdefault("name", path.stem)
     try:
         table["bands"] = tuple((float(low), float(high)) for low, high in table.get("bands", [(100, 8000)]))

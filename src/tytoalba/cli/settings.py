@@ -29,9 +29,9 @@ def read_settings() -> dict[str, str]:
         raise FileError(f"{error}; mend or remove it") from error
     for key, value in found.items():
         if key not in KNOWN:
-            raise FileError(f"{path}: unknown key {key!r}; known: {', '.join(KNOWN)}")
+            raise FileError(f"{path}: unknown key {key!r:.80}; known: {', '.join(KNOWN)}")
         if not isinstance(value, str):
-            raise FileError(f"{path}: {key} must be text, got {value!r}")
+            raise FileError(f"{path}: {key} must be text, got {value!r:.80}")
     return found
 
 

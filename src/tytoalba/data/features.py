@@ -107,7 +107,9 @@ class FeatureSet:
             if recipe.get("format") != FORMAT:
                 raise DataError(f"{path} holds no features; tyto simulate --features makes some")
             if (version := recipe.get("version")) != VERSION:
-                raise DataError(f"{path} has version {version}; this program reads {VERSION}")
+                raise DataError(f"{path} has version {str(version)[:20]}; this program reads {VERSION}")
+            if not all(isinstance(name, str) for name in recipe["names"]):
+                raise DataError(f"{path} is damaged: names of recordings are texts")
             array = MicArray.from_toml(recipe["array"], str(path))
             gcc = read_description(recipe["gcc"], array)
             X, azimuth, recording, frame = (tensors[key] for key in ("X", "azimuth", "recording", "frame"))

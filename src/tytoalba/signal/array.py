@@ -262,7 +262,9 @@ class MicArray:
             raise ArrayError(f"{source} is not valid TOML: {error}") from error
         known = set(cls.__dataclass_fields__)
         if unknown := sorted(set(table) - known):
-            raise ArrayError(f"{source}: unknown key {unknown[0]!r}; known keys: {', '.join(sorted(known))}")
+            raise ArrayError(
+                f"{source}: unknown key {unknown[0]!r:.80}; known keys: {', '.join(sorted(known))}"
+            )
         if missing := [key for key in REQUIRED if key not in table]:
             raise ArrayError(f"{source}: key {missing[0]!r} is missing: {REQUIRED[missing[0]]}")
         for key in ("channels", "facing"):
