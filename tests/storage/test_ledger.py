@@ -535,7 +535,12 @@ def test_a_summary_names_what_was_remembered(path: Path, monkeypatch: pytest.Mon
     middle = old.entries[3]
     for length, head in ((old.length, old.head), (middle.sequence, middle.digest()), (0, middle.digest())):
         assert ledger.verify(at_least=length, head=head) == []
-    for length, head in ((ledger.length + 1, digest(1)), (old.length, digest(1)), (0, digest(1))):
+    for length, head in (
+        (ledger.length + 1, digest(1)),
+        (old.length, digest(1)),
+        (2, digest(1)),
+        (0, digest(1)),
+    ):
         with pytest.raises(RolledBackError):
             ledger.verify(at_least=length, head=head)
     archive.unlink()  # then only the last archived line can be told, and that there were as many

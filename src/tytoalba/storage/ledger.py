@@ -36,7 +36,7 @@ import hmac
 import os
 import secrets
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,6 +148,17 @@ class Ledger:
         trusted: fingerprints whose steps are accepted; None: those of `open`. at_least: a sequence number
         that was seen before; head: one that was seen before. Both notice that the end was cut off.
         """
+        if trusted is not None or not self._is_verified:  # what was verified once, and added since, holds
+            self._verify_lines(self._trusted if trusted is None else trusted)
+        if self.length < at_least or not self._has(head, at_least):
+            raise RolledBackError(
+                f"{self.path} ends at step {self.length} and lacks a step that was seen before: it was "
+                f"rolled back; look for the newer ledger and state, {self._or_accept()}"
+            )
+        self._is_verified = self._is_verified or trusted is None
+        return self._suspicions()
+
+    def _verify_lines(self, trusted: Collection[str] | None) -> None:
         number, previous = 1, START
         for line, entry in enumerate(self._entries, start=1):
             if line == 1 and entry.what == "summary":
@@ -163,14 +174,7 @@ class Ledger:
                 )
             number, previous = number + 1, entry.digest()
         for signer in {entry.signer for entry in self._entries}:
-            require_trusted(signer, self._trusted if trusted is None else trusted, str(self.path))
-        if self.length < at_least or not self._has(head, at_least):
-            raise RolledBackError(
-                f"{self.path} ends at step {self.length} and lacks a step that was seen before: it was "
-                f"rolled back; look for the newer ledger and state, {self._or_accept()}"
-            )
-        self._is_verified = self._is_verified or trusted is None
-        return self._suspicions()
+            require_trusted(signer, trusted, str(self.path))
 
     def _has(self, head: str | None, length: int) -> bool:
         """Whether a line that was the last, at some length, is still there, or is one that was summed up."""
@@ -179,16 +183,12 @@ class Ledger:
         first = self._entries[0] if self._entries else None
         if first is None or first.what != "summary":
             return False
-        return (
-            head == first.previous
-            or 0 < length < first.sequence - 1
-            or any(head in lines for lines in self._archived())
+        if head == first.previous or not (kept := archives(self.path)):
+            return head == first.previous or 0 < length < first.sequence - 1  # what they were nobody can tell
+        contents = (read_bytes(file, LARGEST, error=LedgerError) for file in kept)
+        return any(
+            hashlib.sha256(line).hexdigest() == head for each in contents for line in each.splitlines()
         )
-
-    def _archived(self) -> Iterator[set[str]]:
-        for file in archives(self.path):
-            content = read_bytes(file, LARGEST, error=LedgerError)
-            yield {hashlib.sha256(line).hexdigest() for line in content.splitlines()}
 
     def _require_verified(self) -> None:
         if not self._is_verified:
