@@ -200,6 +200,9 @@ def test_a_description_says_it_all(bands: Any, parts: int) -> None:
     told = json.loads(json.dumps(describe(gcc)))
     assert told["parts"] == parts
     assert read_description(told, array) == gcc
+    assert "exact" not in told  # so that files are as they were
+    exact = replace(gcc, exact=True)
+    assert read_description(json.loads(json.dumps(describe(exact))), array) == exact != gcc
     del told["parts"]  # as it was told before there were windows
     assert read_description(told, array) == gcc.whole
 

@@ -21,11 +21,11 @@ from tests.helpers.waves import plane_wave
 from tytoalba import Localizer
 from tytoalba.bench.plots import plot_evidence
 from tytoalba.data.recording import Recording
-from tytoalba.errors import FileError, TytoError
+from tytoalba.errors import FileError, TytoError, UnknownLessonError
 from tytoalba.learning.prior.decisions import Decision, count_sources
 from tytoalba.learning.tyto import Lesson
 from tytoalba.localizer.localizer import SOURCE
-from tytoalba.localizer.state import DEFAULTS
+from tytoalba.localizer.state import DEFAULTS, State
 from tytoalba.localizer.stream import Located
 from tytoalba.signal.angles import distance, encode, refine
 from tytoalba.signal.array import load_array
@@ -572,3 +572,25 @@ print(localizer.to_bytes() == never)
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=alone)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["3", "3", "False", "True", "True"]
+
+
+# ---- states of before
+
+
+def test_an_old_state_hears_as_it_did_and_says_why_it_may_not_know_a_recording() -> None:
+    state = State.new(ARRAY, prior(), 1, n_features=30, frontend=1)
+    old, empty = Localizer(state), state.to_bytes()
+    assert not old._frontend.gcc.exact
+    assert Localizer(State.new(ARRAY, prior(), 1, n_features=30))._frontend.gcc.exact
+    old.teach(A, 40.0)
+    old.learn([labelled(B, 130.0)])
+    assert old.locate(A)[0].n_sources == 1
+    assert Localizer.from_bytes(old.to_bytes()).state.frontend == Localizer.like(old).state.frontend == 1
+    complaint = (
+        "front end 1.*depend on the type of CPU.*forget it there, or teach the lessons that shall stay"
+    )
+    with pytest.raises(UnknownLessonError, match=complaint):
+        old.forget(A, 41.0)
+    old.forget_recordings([labelled(B, 130.0)])
+    old.forget(A, 40.0)
+    assert old.to_bytes() == empty

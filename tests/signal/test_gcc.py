@@ -489,9 +489,9 @@ def test_exact_ones_are_near_those_in_floats() -> None:
         exact = GccPhat.for_array(PEPPER, 1024, bands, parts=2, exact=True)
         plain = replace(exact, exact=False)
         frames = noise(3, 4, 1024)
-        for given in (frames.astype(np.float32), frames):
-            found = exact(given)
-            assert found.dtype == given.dtype
+        for some in (frames.astype(np.float32), frames):
+            found = exact(some)
+            assert found.dtype == some.dtype
             assert found.shape == plain(frames).shape
             assert np.abs(found - plain(frames)).max() < 5e-4
     x = np.zeros((1, 4, 1024))
