@@ -104,7 +104,7 @@ def attack_file(model: Model) -> dict[str, Any]:
     known, V = known_of(shadow), _labels_half(model)
     degrees = np.arange(0.0, 360.0, STEP)
     found = places(V, known, labels_of(model, degrees))
-    G = _best_sums(V, known, found, labels_of(model, degrees[found.found]))
+    G = _sums_tried(V, known, found, labels_of(model, degrees[found.found]))[0]
     return {
         "possible": True,
         "places": {"degrees": _mounted(model, degrees[found.found]), "rank": found.rank},
@@ -116,13 +116,13 @@ def attack_file(model: Model) -> dict[str, Any]:
     }
 
 
-def _best_sums(V: Float, known: Known, found: Places, labels: Float) -> RecoveredG:
-    """G by the labels that are known to be in use, or by all that may be: where it is more symmetric.
+def _sums_tried(V: Float, known: Known, found: Places, labels: Float) -> list[RecoveredG]:
+    """G by the labels that are known to be in use, and by all that may be; the better one first.
 
-    The second needs no labels but has fewer equations. It helps where people stood between whole degrees.
+    The second needs no labels and has fewer equations. It helps where people stood between whole degrees.
     """
     tried = [gram_from_weights(V, known, N) for N in (unused(labels), found.free)]
-    return min(tried, key=lambda G: G.asymmetry if len(G.G) else np.inf)
+    return sorted(tried, key=lambda G: (not G.found, -len(G.G) if G.found else G.asymmetry))
 
 
 def places_found(model: Model, found: dict[str, Any], truth: Sequence[int]) -> tuple[int, int]:
@@ -154,8 +154,8 @@ def attack_exports(
     seen = places(V, known, labels_of(model))
     right = len(set(seen.found.tolist()) & set(truth))
     told = right < len(truth)
-    G = _best_sums(V, known, seen, labels_of(model, truth if told else seen.found))
-    memory = trial.learner.memory()
+    tried = _sums_tried(V, known, seen, labels_of(model, truth if told else seen.found))
+    G, memory = tried[0], trial.learner.memory()
     true_G = memory["G"].astype(np.float64) / SCALE**2
     error = relative_error(G, true_G)
     return {
@@ -170,7 +170,7 @@ def attack_exports(
             "asymmetry": _plain(G.asymmetry),
             "found": bool(G.found and error < CLOSE),
         },
-        "members": _members(G, true_G, int(memory["n"]), rows),
+        "members": _members(tried, true_G, int(memory["n"]), rows),
         "two_exports": _two_exports(
             trial, model, known, parts[1][:n_candidates], rows[1][:n_candidates], (export, n_trials)
         ),
@@ -224,28 +224,42 @@ def _mounted(model: Model, degrees: NDArray[Any]) -> list[float]:
     return sorted(round(float((d + turn) % 360), 3) for d in degrees)
 
 
-def _members(found: RecoveredG, true_G: Float, n_rows: int, parts: Sequence[Rows]) -> dict[str, Any]:
-    """Who was learned? By leverage under the G of the state, and under the one that the model gave."""
-    H_own = np.concatenate([H for H, _, _ in parts[2]])
+def _members(
+    tried: Sequence[RecoveredG], true_G: Float, n_rows: int, parts: Sequence[Rows]
+) -> dict[str, Any]:
+    """Who was learned? By leverage under the G of the state, and under what the model gave of it.
+
+    The best of several sets of directions is picked afterwards, which favours the attacker.
+    """
+    some = [G for G in tried if len(G.G)]
+    of_state = [_by_leverage(G.basis.T @ true_G @ G.basis, G.basis, n_rows, parts) for G in some]
+    of_model = [_by_leverage(_positive(G.G), G.basis, n_rows, parts) for G in some]
+    return {
+        "state": _best([_by_leverage(true_G, None, n_rows, parts), *of_state]),
+        "model": _best(of_model),
+    }
+
+
+def _best(found: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    return max(found, key=lambda each: float(each["lesson_auc"]), default=None)
+
+
+def _by_leverage(G: Float, basis: Float | None, n_rows: int, parts: Sequence[Rows]) -> dict[str, Any]:
+    """Leverage of taught frames and of others under G, which is known on a basis; None: everywhere."""
+
+    def seen(H: Float) -> Float:
+        return H if basis is None else np.asarray(H @ basis)
+
+    usual = seen(np.concatenate([H for H, _, _ in parts[2]]))
     taught, other = ([H[:n] for H, _, n in part] for part in parts[:2])  # as seen from the front
     groups = [np.repeat(np.arange(len(part)), [len(H) for H in part]) for part in (taught, other)]
-    result: dict[str, Any] = {}
-    for name, G, basis in (
-        ("state", true_G, np.eye(len(true_G))),
-        ("model", _positive(found.G), found.basis),
-    ):
-        if not len(G):
-            result[name] = None
-            continue
-        usual = H_own @ basis
-        inside, outside = (
-            evidence(*leverages(G, n_rows, usual.T @ usual, len(usual), np.concatenate(part) @ basis))
-            for part in (taught, other)
-        )
-        by_frame = membership(inside, outside, groups_in=groups[0], groups_out=groups[1])
-        whole = membership(by_group(inside, groups[0]), by_group(outside, groups[1]), n_bootstrap=0)
-        result[name] = rounded(by_frame) | {"lesson_auc": round(whole.auc, 4)}
-    return result
+    inside, outside = (
+        evidence(*leverages(G, n_rows, usual.T @ usual, len(usual), seen(np.concatenate(part))))
+        for part in (taught, other)
+    )
+    by_frame = membership(inside, outside, groups_in=groups[0], groups_out=groups[1])
+    whole = membership(by_group(inside, groups[0]), by_group(outside, groups[1]), n_bootstrap=0)
+    return rounded(by_frame) | {"lesson_auc": round(whole.auc, 4)}
 
 
 def _rows(shadow: State, phase: Phase) -> tuple[Float, Float, int]:
@@ -256,8 +270,6 @@ def _rows(shadow: State, phase: Phase) -> tuple[Float, Float, int]:
 
 def _positive(G: Float) -> Float:
     """The nearest G that can be one: of noise half of the eigenvalues are negative."""
-    if not len(G):
-        return G
     values, vectors = np.linalg.eigh(G)
     least = 1e-9 * max(float(np.abs(values).max(initial=0.0)), 1e-300)
     return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
