@@ -33,14 +33,13 @@ def test_a_lesson_does_not_depend_on_its_blocks(frontend: int, n_features: int) 
     state, whole = small_state(n_features, frontend=frontend), phase(1, 10)
     expected = small_state(n_features, frontend=frontend)
     name = expected.teach(whole)
-    for sizes in ((10,), (1, 9), (3, 3, 3, 1)):
-        for at_once in (512, 4):
-            with patch.object(lessons, "AT_ONCE", at_once):
-                taught = state.copy()
-                assert taught.teach(cut(whole, *sizes)) == name
-                assert taught.to_bytes() == expected.to_bytes()
-                assert taught.forget(cut(whole, *sizes[::-1])) == name
-                assert taught.to_bytes() == state.to_bytes()
+    for sizes, at_once in (((1, 9), 512), ((3, 3, 3, 1), 2)):
+        with patch.object(lessons, "AT_ONCE", at_once):
+            taught = state.copy()
+            assert taught.teach(cut(whole, *sizes)) == name
+            assert taught.to_bytes() == expected.to_bytes()
+            assert taught.forget(cut(whole, *sizes[::-1])) == name
+            assert taught.to_bytes() == state.to_bytes()
 
 
 def test_what_is_kept_is_the_smaller_of_rows_and_sums() -> None:

@@ -549,7 +549,7 @@ def test_exact_ones_refuse_what_the_others_refuse() -> None:
 
 
 def test_sums_of_exact_ones_stay_below_two_to_the_53() -> None:
-    for n in (64, 8192, 8193, 2**17, 2**20):
+    for n in (64, 8192, 8193, 2**15):
         gcc = GccPhat(((0, 1),), n, 48000, 1, exact=True)
         ((even, odd, unit),) = _whole_transforms(gcc)
         largest = (2.0**PHASE_BITS + 1) ** 2 * 2 * (np.abs(even[:, 1]).sum() + np.abs(odd[:, 0]).sum())

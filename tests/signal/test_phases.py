@@ -118,6 +118,24 @@ def test_bins_of_next_to_nothing_are_dropped() -> None:
         real, imag = phases(tone + weak * np.sin(2 * np.pi * 300 / n * np.arange(n)), 0, 513, scipy.fft.rfft)
         assert bool(real[300] or imag[300]) == kept
         assert np.count_nonzero(real.astype(bool) | imag.astype(bool)) == 1 + kept
+
+
+@pytest.mark.parametrize("level", [1.0, 2.0**-1030, 2.0**901, 2.0**902])
+def test_what_is_dropped_does_not_depend_on_the_level(level: float) -> None:
+    """Also where squares of samples would vanish or overflow, in numpy as in torch."""
+    n = 256
+    weak = np.random.default_rng(0).standard_normal((20, n)) * 2.0 ** -np.linspace(11, 17, 20)[:, None]
+    y = 1.0 + np.ldexp(np.rint(weak * 2.0**30), -30)
+    expected = whole(y)
+    dropped = ~expected.any(axis=0)
+    assert 0.2 < dropped.mean() < 0.8
+    assert whole(y * level).tobytes() == expected.tobytes()
+    tensors = phases_of_tensor(torch.from_numpy(y * level), 0, n // 2 + 1)
+    assert (np.stack([part.numpy() for part in tensors]) + 0.0).tobytes() == expected.tobytes()
+
+
+def test_silence_has_no_phases() -> None:
+    n = 64
     assert settled(np.zeros(n), 3) == (0, 0)
 
 

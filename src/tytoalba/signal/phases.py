@@ -136,10 +136,8 @@ def phases_of_tensor(y: Any, start: int, stop: int) -> tuple[Any, Any]:
 
     exponent = torch.frexp(y.abs().amax(-1)).exponent
     if len(exponent) and bool((exponent.abs() >= FARTHEST).any()):
-        y = torch.ldexp(
-            torch.ldexp(y, -exponent[..., None] // 2), -exponent[..., None] + exponent[..., None] // 2
-        )
-        exponent = 0 * exponent
+        half = exponent[..., None] // 2  # at once the power itself might overflow
+        y, exponent = torch.ldexp(torch.ldexp(y, -half), half - exponent[..., None]), 0 * exponent
     X = torch.fft.rfft(y, dim=-1)
     peak = torch.view_as_real(X).flatten(-2).abs().amax(-1)
     floor = torch.ldexp(torch.ones_like(peak), exponent + _floor_shift(y.shape[-1]))
