@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tytoalba.bench.releases import DEVICES, _times, measure_releases, off_drawing
+from tytoalba.bench.releases import DEVICES, _times, markdown, measure_releases, off_drawing
 from tytoalba.errors import TytoError
 from tytoalba.signal.array import load_array
 
@@ -45,3 +45,21 @@ def test_a_release_of_many_frames_puts_a_device_right() -> None:
     rows = {(row["unit"], row["epsilon"]): row for row in found["rows"]}
     assert rows["frame", 10.0]["gain"] > 5
     assert rows["frame", 10.0]["release"] > rows["frame", 10.0]["prior"]
+
+
+def test_the_table_is_made_of_the_rows() -> None:
+    rows = [
+        {
+            "device": "d",
+            "lessons": 10,
+            "prior": 80.0,
+            "exact": 82.5,
+            "unit": unit,
+            "epsilon": e,
+            "gain": e / 2,
+        }
+        for unit in ("lesson", "frame")
+        for e in (1.0, 3.0, 10.0)
+    ]
+    assert markdown({"rows": rows})[0].startswith("| device | lessons | prior | exact | lesson, 1 |")
+    assert markdown({"rows": rows})[2] == "| d | 10 | 80.0 | +2.5 | +0.5 | +1.5 | +5.0 | +1.5 |"

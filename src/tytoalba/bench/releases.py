@@ -295,3 +295,17 @@ def _hits(maps: NDArray[np.float32], test: FeatureSet) -> NDArray[np.floating]:
 
 def _acc(hits: NDArray[np.floating]) -> float:
     return round(100 * float(hits.mean()), 2)
+
+
+def markdown(measured: dict[str, Any]) -> list[str]:
+    """Lines of the table in docs/privacy.md: points that releases gain over the prior, and exact models."""
+    head = ["device", "lessons", "prior", "exact", *(f"lesson, {e:g}" for e in EPSILONS), "frame, 3"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    cells: dict[tuple[str, int], dict[str, str]] = {}
+    for row in measured["rows"]:
+        own = cells.setdefault((row["device"], row["lessons"]), {})
+        own["prior"], own["exact"] = f"{row['prior']:.1f}", f"{row['exact'] - row['prior']:+.1f}"
+        own[f"{row['unit']}, {row['epsilon']:g}"] = f"{row['gain']:+.1f}"
+    for (device, n), own in cells.items():
+        lines.append("| " + " | ".join([device, str(n), *(own[name] for name in head[2:])]) + " |")
+    return lines
