@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -63,3 +66,9 @@ def test_the_table_is_made_of_the_rows() -> None:
     ]
     assert markdown({"rows": rows})[0].startswith("| device | lessons | prior | exact | lesson, 1 |")
     assert markdown({"rows": rows})[2] == "| d | 10 | 80.0 | +2.5 | +0.5 | +1.5 | +5.0 | +1.5 |"
+
+
+def test_the_page_shows_the_results() -> None:
+    root = Path(__file__).parents[2]
+    measured = json.loads((root / "results/privacy/releases.json").read_text(encoding="utf-8"))
+    assert "\n".join(markdown(measured)) in (root / "docs/privacy.md").read_text(encoding="utf-8")
