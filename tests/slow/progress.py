@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -114,28 +113,39 @@ def machine() -> str:
     return f"{cores} cores, {versions}, {platform.system()} {platform.machine()}"
 
 
+def runs_of(folder: Path) -> list[dict[str, Any]]:
+    """Every time that work was done here: machine, processes, minutes on the clock."""
+    path = folder / "runs.json"
+    return list(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else []
+
+
+def add_runs(folder: Path, runs: list[dict[str, Any]]) -> None:
+    """Write down when work was done."""
+    known = runs_of(folder)
+    write_json([*known, *(each for each in runs if each not in known)], folder / "runs.json")
+
+
 def summary(folder: Path, asked: dict[str, int], left_out: dict[str, str]) -> dict[str, Any]:
     """All of a run: what was asked and done of each kind, how it ended, how long it took."""
-    kinds, machines, findings = {}, list[str](), list[dict[str, Any]]()
+    kinds, findings = {}, list[dict[str, Any]]()
     for kind in dict.fromkeys([*asked, *kinds_in(folder)]):
         progress = Progress.read(folder, kind)
         counts = progress.counts
         kinds[kind] = {
             "asked": asked.get(kind, 0),
+            "machines": progress.machines,
             "done": sum(counts[name] for name in counts if not name.startswith("of them")),
             "outcomes": dict(sorted(counts.items())),
             "not_clean": sum(n for name, n in counts.items() if is_finding(name)),
             "messages": len(progress.shapes),
             "seconds": round(progress.seconds, 1),
         }
-        machines += [name for name in progress.machines if name not in machines]
         findings += [{"kind": kind, **finding} for finding in progress.findings]
     return {
-        "machines": machines,
+        "runs": runs_of(folder),
         "left_out": left_out,
         "kinds": kinds,
         "findings": findings[:MOST_FINDINGS],
-        "python": sys.version.split()[0],
     }
 
 

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 from tests.slow import corpus, points
 from tests.slow.kinds import KINDS
 from tests.slow.pool import Job, work_through
-from tests.slow.progress import Progress, is_finding, kinds_in, summary
+from tests.slow.progress import Progress, add_runs, is_finding, kinds_in, machine, runs_of, summary
 from tests.slow.work import Outcomes, digest, outcomes
 from tytoalba.storage.writing import write_json
 
@@ -66,7 +67,7 @@ def run(names: list[str], out: Path, n_processes: int, minutes: float, share: fl
     jobs = [progress[name].left(jobs_of(name, share)) for name in names]
     todo, began = [job for some in zip_longest(*jobs) for job in some if job], time.monotonic()
     known = {name: corpus.shapes(name) for name in names}
-    told = began
+    told, begun_at = began, datetime.now(UTC).isoformat(timespec="seconds")
     for number, (job, found, died) in enumerate(
         work_through(todo, _do, n_processes, began + 60 * minutes), start=1
     ):
@@ -76,6 +77,10 @@ def run(names: list[str], out: Path, n_processes: int, minutes: float, share: fl
         if time.monotonic() - told > 10 or number == len(todo):
             told = time.monotonic()
             _tell(number, len(todo), progress, told - began)
+    if todo:
+        spent = round((time.monotonic() - began) / 60, 1)
+        now_done = {"begun": begun_at, "machine": machine(), "processes": n_processes, "minutes": spent}
+        add_runs(out, [now_done])
     whole = summary(out, {name: asked_of(name) for name in names}, left_out)
     write_json(whole, out / "summary.json")
     return _verdict(whole)
@@ -88,6 +93,7 @@ def merge(folders: list[Path], out: Path) -> int:
             into = Progress.read(out, name)
             into.merge(Progress.read(folder, name))
             into.write(out)
+        add_runs(out, runs_of(folder))
     whole = summary(out, {name: asked_of(name) for name in [*KINDS, *points.names()]}, {})
     write_json(whole, out / "summary.json")
     return _verdict(whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from tests.slow import mutate, pool, run
+from tests.slow import mutate, points, pool, run, table
 from tests.slow.kinds import KINDS, Kind, require
 from tests.slow.pool import Job, work_through
 from tests.slow.progress import Progress, is_finding, summary
@@ -150,3 +151,10 @@ def test_every_command_has_a_scene_or_a_reason() -> None:
         name for name in commands for scene in SCENES.values() if " ".join(scene.command).startswith(name)
     }
     assert commands - killed == set(NO_SCENE)
+
+
+def test_figures_of_the_docs_are_those_that_were_measured() -> None:
+    page, whole = table.PAGE.read_text("utf-8"), json.loads(table.RESULTS.read_text("utf-8"))
+    assert page == table.page_with(page, table.figures(whole)), "run: python -m tests.slow.table"
+    assert not set(whole["kinds"]) - {*KINDS, *points.names()}
+    assert set(KINDS) == set(table.WORDS)
