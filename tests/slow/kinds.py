@@ -144,7 +144,7 @@ def _ledger(path: Path, how: str) -> None:
         return
     content = path.read_bytes()
     lines = content[: content.rfind(b"\n") + 1]
-    known = how.endswith("inside") or any(seed.startswith(lines) for seed in LEDGER.seeds)
+    known = how.endswith("inside") or any(seed.startswith(lines) for seed in LEDGER.bases)
     require(known, KNOWN)
 
 
@@ -154,7 +154,7 @@ def _signature(path: Path, how: str) -> None:
     raw = path.read_bytes()
     kind = "state" if b'"kind":"state"' in raw else "model"
     verify_bytes(b"content", raw, "name.tyto", kind, trusted=[inside.key().fingerprint])
-    require(how.endswith("inside") or raw in SIGNATURE.seeds, KNOWN)
+    require(how.endswith("inside") or raw in SIGNATURE.bases, KNOWN)
 
 
 @cache

@@ -34,9 +34,10 @@ def asked(name: str) -> int:
     return NUMBER if name.startswith("command ") else 0
 
 
-def missing() -> list[str]:
+def missing(name: str) -> list[str]:
     """What is not here and is needed."""
-    found = [module for module in NEEDS if importlib.util.find_spec(module) is None]
+    needs = (*NEEDS, "dp_accounting") if "export" in name or "signature" in name else NEEDS
+    found = [module for module in needs if importlib.util.find_spec(module) is None]
     if sys.platform != "linux" or world.compiler() is None:
         found.append("a C compiler on Linux")
     return found

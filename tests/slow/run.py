@@ -114,7 +114,7 @@ def asked_of(name: str) -> int:
 
 
 def _left_out(name: str) -> str:
-    missing = KINDS[name].missing if name in KINDS else points.missing()
+    missing = KINDS[name].missing if name in KINDS else points.missing(name)
     return f"{', '.join(missing)} not installed" if missing else ""
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import soundfile
 from numpy.typing import NDArray
 
 from tests.golden.contents import GOLDEN, IDENTITY, SIGNING_KEY, at_home
@@ -153,6 +152,8 @@ def _noise() -> NDArray[np.float64]:
 
 
 def _waves() -> dict[str, bytes]:
+    import soundfile
+
     sound = _noise()
     made = {}
     for name, form, subtype in (
@@ -167,6 +168,8 @@ def _waves() -> dict[str, bytes]:
 
 
 def _sounds() -> dict[str, bytes]:
+    import soundfile
+
     sound = _noise()
     forms = ("FLAC", "OGG", "AIFF", "AU", "CAF", "W64")
     return {f: _saved(lambda p, f=f: soundfile.write(p, sound, 8000, format=f)) for f in forms}  # type: ignore[misc]

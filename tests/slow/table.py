@@ -52,7 +52,10 @@ def _first_line(whole: dict[str, Any], kinds: dict[str, Any], files: dict[str, A
     inputs, asked = (sum(row[key] for row in files.values()) for key in ("done", "asked"))
     bad = sum(row["not_clean"] for row in kinds.values())
     part = "" if inputs >= asked else f" (of {_number(asked)} in a whole run)"
-    runs = [f"{run['minutes']:g} minutes, {run['processes']} processes ({run['machine']})" for run in whole["runs"]]
+    runs = [
+        f"{run['minutes']:g} minutes, {run['processes']} processes ({run['machine']})"
+        for run in whole["runs"]
+    ]
     return (
         f"{_number(inputs)} mutated files{part}, {done('kill')} kill points, {done('disk')} full disks and "
         f"{done('command')} commands on mutated files; **{_number(bad)} were not clean**. It took "
