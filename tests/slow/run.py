@@ -10,6 +10,7 @@ OUT. Exit code 1: something was found.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections import Counter
@@ -180,4 +181,5 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that temporary folders are removed
     sys.exit(main())
