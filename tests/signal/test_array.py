@@ -651,3 +651,11 @@ def test_names_in_a_file_steer_no_terminal() -> None:
     array = MicArray("a\x9b31m\u202e\x7f", SQUARE, description="b\x1b[0m\n")
     assert array.to_toml().replace("\n", "").isprintable()
     assert MicArray.from_toml(array.to_toml()) == array
+
+
+def test_a_long_number_of_an_odas_file_is_not_repeated_in_the_error(tmp_path: Path) -> None:
+    file = tmp_path / "long.cfg"
+    file.write_text("mics = ({ mu = (0.02, 0, 0); }, { mu = (" + "1.2" * 5000 + ", 0, 0); });")
+    with pytest.raises(ArrayError, match="could not convert") as refused:
+        import_odas(file)
+    assert len(str(refused.value)) < 1000

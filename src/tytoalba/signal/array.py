@@ -374,7 +374,7 @@ def import_odas(path: str | Path) -> MicArray:
             description=f"imported from the ODAS configuration {path.name}",
         )
     except ValueError as error:
-        raise ArrayError(f"{path}: {error}") from error
+        raise ArrayError(f"{path}: {str(error)[:300]}") from error  # a number may be as long as a book
 
 
 def unit_vector(azimuth: ArrayLike, elevation: ArrayLike = 0.0) -> NDArray[np.float64]:
