@@ -51,15 +51,16 @@ def _first_line(whole: dict[str, Any], kinds: dict[str, Any], files: dict[str, A
 
     inputs, asked = (sum(row[key] for row in files.values()) for key in ("done", "asked"))
     bad = sum(row["not_clean"] for row in kinds.values())
-    part = "" if inputs >= asked else f" (of {_number(asked)} in a whole run)"
-    runs = [
-        f"{run['minutes']:g} minutes, {run['processes']} processes ({run['machine']})"
-        for run in whole["runs"]
-    ]
+    part = "" if inputs >= asked else f" (of {_number(asked)} in a whole run: this was a part of one)"
+    times: dict[str, float] = {}
+    for run in whole["runs"]:
+        where = f"{run['processes']} at a time on {run['machine']}"
+        times[where] = times.get(where, 0.0) + run["minutes"]
+    took = [f"{minutes:.0f} minutes, {where}" for where, minutes in times.items()]
     return (
         f"{_number(inputs)} mutated files{part}, {done('kill')} kill points, {done('disk')} full disks and "
-        f"{done('command')} commands on mutated files; **{_number(bad)} were not clean**. It took "
-        f"{' and '.join(runs)}."
+        f"{done('command')} commands on mutated files; **{_number(bad)} were not clean**.\n\n"
+        f"Measured in {'; '.join(took)}."
     )
 
 
