@@ -60,6 +60,8 @@ ENCODINGS = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}
 """Raw sound: bytes per sample by the name that ffmpeg and arecord use (S16_LE), little-endian."""
 LOSSY = {"VORBIS": "Vorbis", "OPUS": "Opus"} | {f"MPEG_LAYER_{n}": "MP3" for n in ("I", "II", "III")}
 """Formats whose decoders may differ in the last bits of a sample, as libsndfile calls them."""
+CHECKED = ("WAV", "FLAC", "AIFF", "W64", "RF64", "CAF", "AU")
+"""Formats that say how long they are. Closing one on a full disk fails without a word in libsndfile."""
 SNDFILE_ERRORS = (RuntimeError, OSError, TypeError, ValueError, AssertionError)
 """What soundfile raises; the last one when a full disk takes only part of a block."""
 
@@ -245,14 +247,17 @@ def write_audio(path: str | Path, samples: ArrayLike, sample_rate: int, subtype:
         raise AudioError(f"cannot write {path}: there is no folder {path.parent}; create it first")
     dtype = np.float64 if samples.dtype == np.float64 else np.float32
     try:
-        with (
-            written_whole(path) as temporary,
-            soundfile.SoundFile(
-                temporary, "w", int(sample_rate), len(samples), subtype, format=path.suffix[1:].upper()
-            ) as file,
-        ):
-            for start in range(0, samples.shape[1], BLOCK):  # one long write overflows libvorbis's stack
-                file.write(np.ascontiguousarray(samples[:, start : start + BLOCK].T, dtype))
+        form = path.suffix[1:].upper()
+        with written_whole(path) as temporary:
+            with soundfile.SoundFile(
+                temporary, "w", int(sample_rate), len(samples), subtype, format=form
+            ) as file:
+                for start in range(0, samples.shape[1], BLOCK):  # one long write overflows libvorbis's stack
+                    file.write(np.ascontiguousarray(samples[:, start : start + BLOCK].T, dtype))
+            if form in CHECKED:
+                with soundfile.SoundFile(temporary) as file:
+                    if file.frames != samples.shape[1] or "should be" in file.extra_info:
+                        raise OSError("it could not be written to its end: is the disk full?")
     except SNDFILE_ERRORS as error:
         subtypes = ", ".join(soundfile.available_subtypes(path.suffix[1:])) if path.suffix else ""
         raise AudioError(
