@@ -256,7 +256,8 @@ def write_audio(path: str | Path, samples: ArrayLike, sample_rate: int, subtype:
                     file.write(np.ascontiguousarray(samples[:, start : start + BLOCK].T, dtype))
             if form in CHECKED:
                 with soundfile.SoundFile(temporary) as file:
-                    if file.frames != samples.shape[1] or "should be" in file.extra_info:
+                    odd = re.search("should be|closed properly", file.extra_info)
+                    if odd or file.frames != samples.shape[1]:
                         raise OSError("it could not be written to its end: is the disk full?")
     except SNDFILE_ERRORS as error:
         subtypes = ", ".join(soundfile.available_subtypes(path.suffix[1:])) if path.suffix else ""
