@@ -17,6 +17,7 @@ from tytoalba.errors import AudioError, TytoError
 from tytoalba.localizer.frontend import FrontEnd
 from tytoalba.localizer.locate import MapFinder
 from tytoalba.localizer.stream import Neighbours, Stream
+from tytoalba.signal.angles import distance
 from tytoalba.signal.audio import BLOCK
 
 LENGTH = ARRAY.frame_length
@@ -57,6 +58,39 @@ def test_answers_come_as_late_as_the_context_and_no_later() -> None:
         assert ready == [0] * context + [1] * (10 - context)
         assert len(neighbours.rest()) == context
         assert neighbours.rest() == []
+
+
+# ---- before anything is decided
+
+
+@pytest.mark.parametrize("context", [0, 2])
+def test_what_is_heard_is_what_is_decided_on(context: int) -> None:
+    loud = SOUND.copy()
+    loud[:, :HOP] = 0.0
+    quiet = np.concatenate([np.zeros((ARRAY.n_mics, 2 * LENGTH), np.float32), loud], axis=1)
+    stream = Stream(MapFinder(ARRAY, "srp"), context=context)
+    heard = list(stream.run_heard([quiet]))
+    assert stream.decide(heard) == list(Stream(MapFinder(ARRAY, "srp"), context=context).run([quiet]))
+    assert [one.maps is None for one in heard] == [one.level < -60 for one in heard]
+    assert heard[0].level == pytest.approx(-240)
+    assert heard[-1].level == pytest.approx(20 * np.log10(np.sqrt(np.mean(SOUND**2))), abs=0.5)
+    fed = Stream(MapFinder(ARRAY, "srp"), context=context)
+    blocks = np.split(quiet, [3, 5000, 9000], axis=1)
+    again = [one for block in blocks for one in fed.hear(block)] + fed.rest()
+    assert [(one.time, one.level) for one in again] == [(one.time, one.level) for one in heard]
+
+
+@pytest.mark.parametrize("method", ["srp", "prior", "localizer"])
+def test_scores_are_one_map_as_the_array_is_mounted(localizer: Localizer, method: str) -> None:
+    finder = localizer.new_stream().finder if method == "localizer" else MapFinder(ARRAY, method)
+    heard = list(Stream(finder).run_heard([plane_wave(ARRAY, 100.0, 0.4)]))
+    (scores,) = finder.scores(np.stack([heard[0].maps])) if heard[0].maps is not None else ()
+    assert scores.shape == (360,)
+    assert bool(finder.counting) == (method != "srp")
+    turned = MapFinder(ARRAY.rotated(30.5), "prior" if method == "localizer" else method)
+    frames = list(Stream(turned).run_heard([plane_wave(ARRAY, 100.0, 0.4)]))
+    assert frames[0].maps is not None
+    assert distance(float(turned.scores(frames[0].maps[None])[0].argmax()), 130.5) < 6
 
 
 # ---- blocks

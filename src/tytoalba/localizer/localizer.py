@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from tytoalba.data.recording import Recording
 from tytoalba.errors import FileError, TytoError, UnknownLessonError
 from tytoalba.learning.phases import Phase
+from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.decisions import Decision, count_sources, known
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import fitting_prior
@@ -37,7 +38,7 @@ from tytoalba.localizer.model import Model
 from tytoalba.localizer.state import KIND as STATE
 from tytoalba.localizer.state import Kept, State
 from tytoalba.localizer.stream import Found, Located, Sound, Sources, Stream, sound_blocks
-from tytoalba.signal.angles import Float, distance, refine, to_class, wrap
+from tytoalba.signal.angles import Float, distance, refine, to_class, turned, wrap
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.audio import SILENCE_DB
 from tytoalba.storage.age import Keys
@@ -766,6 +767,15 @@ class _Decider:
         index = to_class(np.nan_to_num(azimuth), deciding.shape[1])
         score = np.take_along_axis(deciding, index, axis=1)
         return Found(localizer._mounted(learned, azimuth), score, decision.probability)
+
+    def scores(self, maps: Float) -> Float:
+        """Scores of the learner, as the array is mounted, (n_frames, 360)."""
+        return self.array.without_images(turned(maps[:, 0], self.localizer._frontend.fit.turn))
+
+    @property
+    def counting(self) -> Sequence[Calibration]:
+        """How far peaks of the scores are sources."""
+        return self.localizer.model.prior.counting()
 
 
 def _phase(X: NDArray[np.float32], azimuth: Float) -> Phase:

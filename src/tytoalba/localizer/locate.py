@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
+from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.registry import PriorMaps
 from tytoalba.localizer.stream import Blocks, Found, Sound, Sources, Stream, sound_blocks
 from tytoalba.signal.angles import Float, decode_peaks, decode_threshold, to_class
@@ -113,24 +114,46 @@ def locate(
     >>> next(locate(wave, array, "prior", at_least=0.5)).n_sources
     1
     """
+    stream = new_stream(
+        array,
+        method,
+        n_sources=n_sources,
+        context=context,
+        at_least=at_least,
+        taught_only=taught_only,
+        band=band,
+        silence_db=silence_db,
+    )
+    return stream.run(sound_blocks(source, stream.finder.array, sample_rate, keys))
+
+
+def new_stream(
+    array: MicArray | Localizer | str | Path,
+    method: str | None = None,
+    *,
+    n_sources: Sources = 1,
+    context: int = 0,
+    at_least: float = 0.0,
+    taught_only: bool = False,
+    band: Band | None = None,
+    silence_db: float = SILENCE_DB,
+) -> Stream:
+    """What `locate` runs on, with its options."""
     if isinstance(array, MicArray | str | Path):
         mics = array if isinstance(array, MicArray) else load_array(array)
         if taught_only:
             raise TytoError("taught_only needs a Localizer: a method was never taught")
         finder = MapFinder(mics, method or "srp", n_sources, band)
-        stream = Stream(finder, context=context, at_least=at_least, silence_db=silence_db)
-    else:
-        mics = array.array
-        if method is not None or band is not None:
-            raise TytoError("a Localizer has its own method and bands: leave out method and band")
-        stream = array.new_stream(
-            n_sources=n_sources,
-            context=context,
-            at_least=at_least,
-            taught_only=taught_only,
-            silence_db=silence_db,
-        )
-    return stream.run(sound_blocks(source, mics, sample_rate, keys))
+        return Stream(finder, context=context, at_least=at_least, silence_db=silence_db)
+    if method is not None or band is not None:
+        raise TytoError("a Localizer has its own method and bands: leave out method and band")
+    return array.new_stream(
+        n_sources=n_sources,
+        context=context,
+        at_least=at_least,
+        taught_only=taught_only,
+        silence_db=silence_db,
+    )
 
 
 @dataclass(frozen=True)
@@ -175,6 +198,18 @@ class MapFinder:
         if not mapper.calibrated:
             return Found(azimuth, score, None)
         return Found(azimuth, score, mapper.probability(maps, azimuth, counted=self.n_sources == "auto"))
+
+    def scores(self, maps: Float) -> Float:
+        """The map of the method, (n_frames, 360); of a prior that of the network, which knows speech."""
+        mapper = self._mapper
+        one = mapper.mounted(maps[:, 0]) if isinstance(mapper, PriorMaps) else maps[:, 0]
+        return self.array.without_images(one)
+
+    @property
+    def counting(self) -> Sequence[Calibration]:
+        """How far peaks of a prior's scores are sources; nothing for other methods."""
+        mapper = self._mapper
+        return mapper.counting if isinstance(mapper, PriorMaps) else ()
 
     def _peaks(self, maps: Float) -> tuple[Float, Float]:
         """Degrees and heights (n_frames, n) of peaks in maps (n_frames, 360), NaN for none."""

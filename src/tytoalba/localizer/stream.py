@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import AudioError, TytoError
+from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import BLOCK, SILENCE_DB, Framer, refuse_damaged, resample, rms
@@ -62,6 +63,18 @@ class Located:
         return len(self.azimuth)
 
 
+class Heard(NamedTuple):
+    """A frame before anything is decided: what directions, and tracks over time, are made of.
+
+    time: its middle, in seconds. level: dB of full scale. maps: (n_maps, 360), as a `Finder` makes them,
+    averaged over neighbours; None in silence.
+    """
+
+    time: float
+    level: float
+    maps: Float | None
+
+
 class Found(NamedTuple):
     """Decisions on frames: degrees, heights of the map and chances, each (n_frames, n), NaN for none."""
 
@@ -87,6 +100,16 @@ class Finder(Protocol):
     def decide(self, maps: Float) -> Found:
         """Directions in maps (n_frames, n_maps, 360), as the array is mounted."""
 
+    def scores(self, maps: Float) -> Float:
+        """One score per direction, as the array is mounted: (n_frames, n_maps, 360) -> (n_frames, 360).
+
+        -inf where a direction is the mirror image of another.
+        """
+
+    @property
+    def counting(self) -> Sequence[Calibration]:
+        """How far the highest peak of the scores, and the next, are sources; empty where nobody knows."""
+
 
 class Stream:
     """Sound in, directions out, as soon as their frames are complete.
@@ -111,26 +134,24 @@ class Stream:
         self._finder, self._at_least, self._silence_db = finder, at_least, silence_db
         self._framer = Framer(finder.array.frame_length, finder.array.frame_length // 2)
         self._neighbours = Neighbours(context)
-        self._n_located = 0
+        self._levels: list[float] = []  # of the frames that wait for neighbours
+        self._n_heard = 0
+
+    @property
+    def finder(self) -> Finder:
+        """What makes the maps, and decides."""
+        return self._finder
 
     def feed(self, block: NDArray[Any]) -> list[Located]:
         """Take a block (n_mics, any length); give the frames that are now complete.
 
         A block that cannot be right is refused at once and changes nothing.
         """
-        checked = checked_samples(block, self._finder.array, "a block")
-        ready: list[Located] = []
-        for start in range(0, checked.shape[1], BLOCK):
-            cut = self._framer.add(checked[:, start : start + BLOCK])
-            ready += self._located(self._neighbours.add(self._maps(cut)))
-        return ready
+        return self.decide(self.hear(block))
 
     def finish(self) -> list[Located]:
         """The frames that waited for neighbours. The next block begins a new recording."""
-        ready = self._located(self._neighbours.rest())
-        self._framer.clear()
-        self._n_located = 0
-        return ready
+        return self.decide(self.rest())
 
     def run(self, blocks: Iterable[NDArray[Any]]) -> Iterator[Located]:
         """All of a recording that comes in blocks; AudioError where it is too short for one frame."""
@@ -139,23 +160,53 @@ class Stream:
         self._framer.refuse_short()
         yield from self.finish()
 
+    def hear(self, block: NDArray[Any]) -> list[Heard]:
+        """As `feed`, before anything is decided."""
+        checked = checked_samples(block, self._finder.array, "a block")
+        ready: list[Heard] = []
+        for start in range(0, checked.shape[1], BLOCK):
+            cut = self._framer.add(checked[:, start : start + BLOCK])
+            ready += self._heard(self._neighbours.add(self._maps(cut)))
+        return ready
+
+    def rest(self) -> list[Heard]:
+        """As `finish`, before anything is decided."""
+        ready = self._heard(self._neighbours.rest())
+        self._framer.clear()
+        self._n_heard = 0
+        return ready
+
+    def run_heard(self, blocks: Iterable[NDArray[Any]]) -> Iterator[Heard]:
+        """As `run`, before anything is decided."""
+        for block in blocks:
+            yield from self.hear(block)
+        self._framer.refuse_short()
+        yield from self.rest()
+
     def _maps(self, frames: NDArray[np.float32]) -> list[Float | None]:
         """Maps (n_maps, 360) of each frame, None for a silent one."""
         if not len(frames):
             return []
-        loud = 20 * np.log10(rms(frames, axis=(1, 2)) + 1e-12) >= self._silence_db
+        level = 20 * np.log10(rms(frames, axis=(1, 2)) + 1e-12)
+        self._levels += level.tolist()
+        loud = level >= self._silence_db
         maps = iter(self._finder.maps(frames[loud]) if loud.any() else ())
         return [next(maps) if is_loud else None for is_loud in loud]
 
-    def _located(self, frames: Sequence[Float | None]) -> list[Located]:
-        loud = [maps for maps in frames if maps is not None]
+    def _heard(self, frames: Sequence[Float | None]) -> list[Heard]:
+        levels, self._levels = self._levels[: len(frames)], self._levels[len(frames) :]
+        return [Heard(self._time(), level, maps) for level, maps in zip(levels, frames, strict=True)]
+
+    def decide(self, frames: Sequence[Heard]) -> list[Located]:
+        """Directions in frames that were heard."""
+        loud = [frame.maps for frame in frames if frame.maps is not None]
         rows = self._rows(self._finder.decide(np.stack(loud))) if loud else iter(())
         silent = (), (), () if self._finder.calibrated else None
-        return [Located(self._time(), *(silent if maps is None else next(rows))) for maps in frames]
+        return [Located(frame.time, *(silent if frame.maps is None else next(rows))) for frame in frames]
 
     def _time(self) -> float:
-        array, number = self._finder.array, self._n_located
-        self._n_located += 1
+        array, number = self._finder.array, self._n_heard
+        self._n_heard += 1
         return (number * (array.frame_length // 2) + array.frame_length / 2) / array.sample_rate
 
     def _rows(self, found: Found) -> Iterator[tuple[tuple[float, ...], tuple[float, ...], Any]]:

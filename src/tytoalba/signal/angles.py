@@ -79,6 +79,17 @@ def grid(n_directions: int = N_DIRECTIONS) -> Float:
     return np.arange(n_directions) * (360.0 / n_directions)
 
 
+def turned(maps: Float, degrees: float) -> Float:
+    """Maps (n_frames, 360) turned to the left by some degrees; by a part of one they are interpolated.
+
+    >>> decode(turned(encode([10.0, 350.0]), 20.0)).tolist()
+    [30.0, 10.0]
+    """
+    whole, rest = divmod(degrees, 1.0)
+    once = np.roll(maps, int(whole), axis=1)
+    return (1 - rest) * once + rest * np.roll(once, 1, axis=1)
+
+
 def encode(azimuth: ArrayLike, sigma: float = SIGMA, n_directions: int = N_DIRECTIONS) -> NDArray[np.float32]:
     """Gaussian label of each frame: y(theta) = max_j exp(-dist(theta, a_j)^2 / sigma^2).
 

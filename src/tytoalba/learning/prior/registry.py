@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import PriorError
-from tytoalba.learning.prior.calibration import evidence
+from tytoalba.learning.prior.calibration import Calibration, evidence
 from tytoalba.learning.prior.decisions import Blend
 from tytoalba.learning.prior.features import scores
 from tytoalba.learning.prior.prior import Prior, array_of
-from tytoalba.signal.angles import Float
+from tytoalba.signal.angles import Float, turned
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.symmetry import symmetries
 from tytoalba.storage.files import user_folder
@@ -173,6 +173,11 @@ class PriorMaps:
         """Whether it knows the chance of a direction to be right."""
         return "blends" in self.prior.constants
 
+    @property
+    def counting(self) -> list[Calibration]:
+        """How far the highest peak of the network's scores, and the next, are sources; empty if unknown."""
+        return self.prior.counting() if self.prior.constants.get("counting") else []
+
     def __call__(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
         """Maps of frames."""
         return self.blended(self.both(frames))
@@ -194,9 +199,11 @@ class PriorMaps:
             blend, learned = self._surer(both)
             mixed = blend.mixed(maps, both[:, 1]) / (1 + blend.weight)
             maps = np.where(learned[:, None], mixed, both[:, 1]).astype(np.float32)
-        whole, rest = divmod(self._found[1].turn, 1.0)
-        turned = np.roll(maps, int(whole), axis=1)
-        return np.asarray((1 - rest) * turned + rest * np.roll(turned, 1, axis=1), np.float32)
+        return self.mounted(maps)
+
+    def mounted(self, maps: Float) -> NDArray[np.float32]:
+        """Maps (n_frames, 360) in the frame of the prior, as the array is mounted."""
+        return np.asarray(turned(maps, self._found[1].turn), np.float32)
 
     def probability(self, both: Float, azimuth: Float, counted: bool) -> Float:
         """Chance of directions (n_frames, n), found in the blended map, to be right; NaN for none.
