@@ -440,3 +440,28 @@ def test_simulate_makes_labelled_recordings_when_they_are_asked_for() -> None:
 def test_simulate_refuses_before_it_makes_anything(options: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         simulate(**options)
+
+
+def test_talkers_begin_later_and_pause_as_the_preset_says() -> None:
+    preset = replace(CLEAR, seconds=9.0, begins=(2.0, 2.5), talks=(1.0, 1.5), pauses=(1.0, 2.0))
+    rate = RESPEAKER.sample_rate
+    dry = np.ones(9 * rate, np.float32)
+    heard = talkers.interrupted(dry, preset, rate, np.random.default_rng(0)) > 0.5
+    edges = np.flatnonzero(np.diff(heard, prepend=False, append=False)) / rate
+    talking, silent = edges[1::2] - edges[::2], edges[2::2] - edges[1:-1:2]
+    assert 2.0 <= edges[0] <= 2.6
+    assert len(talking) >= 2
+    assert (talking[:-1] > 0.98).all()
+    assert (talking < 1.5).all()
+    assert ((silent >= 1.0) & (silent < 2.02)).all()
+    made = Simulation(preset, RESPEAKER, VOICES).recording((0, 0))
+    time = made.frame_ids * (RESPEAKER.frame_length // 2) / rate
+    assert not made.talking[time < 1.7].any()
+    assert made.talking.any()
+
+
+def test_a_preset_without_pauses_draws_nothing_for_them() -> None:
+    rng = np.random.default_rng(3)
+    dry = np.ones(100, np.float32)
+    assert talkers.interrupted(dry, CLEAR, 16000, rng) is dry
+    assert rng.random() == np.random.default_rng(3).random()

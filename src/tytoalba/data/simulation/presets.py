@@ -32,6 +32,8 @@ class Preset:
     level: RMS of frames with speech (full scale 1). interferer: chance of a fan, at an SNR of its own.
     speed: degrees per second at most that a talker walks around the array; 0: talkers stand still.
     talker: how directive talkers are; 1 = omnidirectional, 0.5 = cardioid.
+    begins: seconds before a talker's first word. talks, pauses: seconds that a talker talks, and is then
+    silent, in turn; pauses of 0: nobody falls silent for longer than between words.
     array: the built-in array to simulate, if no other is given.
     """
 
@@ -50,6 +52,9 @@ class Preset:
     interferer_snr: Range = (5.0, 20.0)
     speed: float = 0.0
     talker: Range = (0.45, 0.7)
+    begins: Range = (0.0, 0.0)
+    talks: Range = (2.0, 4.0)
+    pauses: Range = (0.0, 0.0)
     array: str = "pepper"
 
     def scaled(self, factor: float) -> Preset:
@@ -100,3 +105,22 @@ HARD = replace(
     interferer=0.5,
 )
 PRESETS = {preset.name: preset for preset in (QUICK, TWIN, HARD)}
+
+_TRACKING = replace(
+    TWIN,
+    name="tracking",
+    about="talkers who come after a while, stand or walk, talk or pause: to follow them",
+    seconds=12.0,
+    two_sources=0.0,
+    begins=(1.5, 4.0),
+)
+TRACKING = {
+    "one": _TRACKING,
+    "one walks": replace(_TRACKING, speed=40.0),
+    "two": replace(_TRACKING, two_sources=1.0),
+    "two walk": replace(_TRACKING, two_sources=1.0, speed=40.0),
+    "two pause": replace(_TRACKING, two_sources=1.0, talks=(1.5, 3.0), pauses=(1.0, 3.0)),
+    "one, fan": replace(_TRACKING, interferer=1.0, interferer_snr=(5.0, 15.0), pauses=(1.0, 3.0)),
+}
+"""Kinds of scenes in which talkers are to be followed, by name. Degrees per second: at most 40. The first 1.5
+seconds are without a talker."""

@@ -21,7 +21,7 @@ from tytoalba.data.simulation.microphones import CEILING
 from tytoalba.data.simulation.noise import fan_sound
 from tytoalba.data.simulation.presets import PRESETS, Preset
 from tytoalba.data.simulation.room import Placement, Room, Sound, diffuse_noise, loudness
-from tytoalba.data.simulation.talkers import place_talkers, propagate, somewhere, walk
+from tytoalba.data.simulation.talkers import interrupted, place_talkers, propagate, somewhere, walk
 from tytoalba.data.simulation.voice import Speech, Voices, choose_voices, say, split_speakers
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float, wrap
@@ -130,6 +130,7 @@ class Simulation:
         positions, talking, unsure = [], [], np.zeros(len(frame_ids), bool)
         for start, speaker in zip(starts, speakers, strict=True):
             dry = say(self.voices, int(speaker), preset.seconds, array.sample_rate, rng)
+            dry = interrupted(dry, preset, array.sample_rate, rng)
             path = walk(start, room, placement, preset, self.n_samples, array, rng)
             mixture += propagate(room, array, placement, dry, path, rng.uniform(*preset.talker), rng)
             loud, quiet = activity(dry, float(np.linalg.norm(start)), array, len(frame_ids))

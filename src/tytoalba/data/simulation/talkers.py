@@ -13,6 +13,9 @@ from tytoalba.errors import DataError
 from tytoalba.signal.angles import distance
 from tytoalba.signal.array import MicArray
 
+FADE = 0.01
+"""Seconds in which somebody falls silent or begins."""
+
 
 def place_talkers(
     room: Room, part: Part, preset: Preset, n_sources: int, rng: np.random.Generator
@@ -40,6 +43,23 @@ def somewhere(room: Room, placement: Placement, rng: np.random.Generator) -> Vec
         spot = rng.uniform(0.2, np.asarray(room.size) - 0.2) - np.asarray(placement.centre)
         if np.linalg.norm(spot) > 0.5:
             return replace(placement, heading=-placement.heading).to_room(spot)
+
+
+def interrupted(dry: Speech, preset: Preset, sample_rate: int, rng: np.random.Generator) -> Speech:
+    """Speech (n_samples,) of somebody who begins later and falls silent now and then, as a preset says.
+
+    Nothing is drawn where the preset has neither: its recordings stay the same to the bit.
+    """
+    if not (preset.begins[1] or preset.pauses[1]):
+        return dry
+    time = np.arange(len(dry)) / sample_rate
+    start, heard = float(rng.uniform(*preset.begins)), np.zeros(len(dry), np.float32)
+    while start < preset.seconds:
+        end = start + float(rng.uniform(*preset.talks)) if preset.pauses[1] else preset.seconds
+        edges = np.minimum(time - start, end - time) / FADE
+        heard += np.clip(edges, 0.0, 1.0).astype(np.float32)
+        start = end + float(rng.uniform(*preset.pauses))
+    return np.asarray(dry * heard, np.float32)
 
 
 def walk(
