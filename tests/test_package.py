@@ -81,8 +81,9 @@ def test_a_model_locates_without_rivals_and_readers_of_data_sets() -> None:
 
 
 PUBLIC = """
-    GccPhat Localizer Located METHODS Method MicArray Music SrpPhat Task builtin_arrays check_method errors
-    gcc_phat import_odas load_array locate metrics open_store simulate srp_phat
+    Following GccPhat Localizer Located METHODS Method MicArray Music Segment SrpPhat Task Track Tracker
+    builtin_arrays check_method errors gcc_phat import_odas load_array locate metrics open_store simulate
+    srp_phat track
 """
 
 

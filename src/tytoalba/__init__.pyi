@@ -4,6 +4,11 @@ from .learning.method import Method as Method
 from .learning.method import Task as Task
 from .learning.methods import METHODS as METHODS
 from .learning.methods.contract import check_method as check_method
+from .live.segments import Segment as Segment
+from .live.tracker import Track as Track
+from .live.tracker import Tracker as Tracker
+from .live.tracking import Following as Following
+from .live.tracking import track as track
 from .localizer.localizer import Localizer as Localizer
 from .localizer.locate import locate as locate
 from .localizer.store import open_store as open_store
