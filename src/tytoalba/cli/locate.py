@@ -15,6 +15,7 @@ import typer
 
 from tytoalba.cli.console import chosen_array, csv_line, note, parse_band, plural, say
 from tytoalba.cli.options import ArrayOption, Band, IdentityFile, Plot, Unsigned
+from tytoalba.cli.tracks import background_of, print_tracks
 from tytoalba.errors import TytoError
 from tytoalba.texts import shown
 
@@ -29,7 +30,7 @@ DCASE_HOP = 0.1
 SOUND = (".wav", ".flac", ".ogg", ".mp3", ".aiff", ".aif", ".w64", ".caf", ".au")
 """How recordings in a folder end; sealed ones have .age after it."""
 CSV_HEAD = ("time", "azimuth", "score", "probability")
-SUFFIXES = {".json": "json", ".jsonl": "json", ".csv": "csv"}
+SUFFIXES = {".json": "json", ".jsonl": "json", ".csv": "csv", ".rttm": "rttm"}
 """Formats of files that are written, by their ending."""
 
 Lines = Callable[[Iterable["Located"], str], Iterator[str]]
@@ -117,14 +118,33 @@ def locate(
     demo: Annotated[
         bool, typer.Option("--demo", help="Locate the recording that comes with tyto: two talkers, 7 s.")
     ] = False,
+    tracks: Annotated[
+        bool,
+        typer.Option(
+            "--tracks", help="Follow people over time: who talks from when to when, where, with numbers."
+        ),
+    ] = False,
+    background: Annotated[
+        str | None,
+        typer.Option(
+            help="With --tracks: leave out what sounds all the time (a fan, a TV). Seconds at the start in "
+            "which nobody talks, or a recording of it."
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per frame.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
     dcase: Annotated[
         bool, typer.Option("--dcase", help="Print lines as in the DCASE challenge, every 100 ms.")
     ] = False,
+    rttm: Annotated[
+        bool, typer.Option("--rttm", help="With --tracks: print RTTM, who talks when, for diarization tools.")
+    ] = False,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="With --tracks: print a label track for Audacity.")
+    ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write to; .json and .csv choose the format."),
+        typer.Option("--output", "-o", help="File to write to; .json, .csv and .rttm choose the format."),
     ] = None,
     unsigned: Unsigned = False,
     identity: IdentityFile = None,
@@ -142,6 +162,8 @@ def locate(
 
       tyto locate talk.wav --array respeaker-usb-4 --method prior --plot talk.png
 
+      tyto locate --demo --tracks
+
       tyto locate recordings/ --array respeaker-usb-4 -o found.csv
 
       tyto locate talk.wav --model kitchen.tyto --sources auto --at-least 0.5
@@ -152,9 +174,16 @@ def locate(
     """
     from tytoalba.cli.keys import keys_at_hand
 
-    form = _format(json=json, csv=csv, dcase=dcase, output=output)
+    flags = {"json": json, "csv": csv, "dcase": dcase, "rttm": rttm, "labels": labels}
+    form = _format(flags, output)
+    if tracks:
+        unfit = {"--sources": sources, "--at-least": at_least, "--context": context, "--plot": plot}
+        _refuse_with_tracks(unfit | {"--taught-only": taught_only, "--dcase": form == "dcase"})
+    elif background or form in ("rttm", "labels"):
+        raise TytoError("--background, --rttm and --labels are for tracks: say --tracks as well")
     if demo:
-        files, array, method, sources, at_least = _demo(files, model, array, method, sources, at_least)
+        known = (method, sources, at_least)
+        files, array, method, sources, at_least = _demo(files, model, array, *known, tracks=tracks)
     recordings = _recordings(files or [], each, _raw(raw, channels, rate))
     if plot is not None:
         from tytoalba.bench.plots import check_picture
@@ -168,20 +197,51 @@ def locate(
     by, options = _located_by(
         recordings[0], model, array, method, sources or "1", band, how["keys"], unsigned
     )
+    mics: MicArray = by if model is None else by.array
+    if tracks:
+        followed = {"silence_db": silence, "keys": how["keys"], "background": background_of(background)}
+        followed |= {name: options.get(name) for name in ("method", "band")}
+        with _target(output) as target:
+            _follow_all(recordings, by, followed, form, target)
+        _say_done(output, mics)
+        return
     kept: list[Located] | None = None if plot is None else []
     with _target(output) as target:
         _print_all(recordings, by, {**how, **options}, form, target, kept)
-    if output is not None:
-        say(f"written to {output}")
-    mics: MicArray = by if model is None else by.array
-    if mics.mirror_axis is not None:
-        note(f"{mics.name} cannot tell {mics.ambiguities[0]}")
+    _say_done(output, mics)
     if plot is not None and kept is not None:
         from tytoalba.bench.plots import plot_directions, save_figure
 
         title = f"{recordings[0].name} ({mics.name}, {model.name if model else method or 'srp'})"
         save_figure(plot_directions(kept, title), plot)
         say(f"drawn: {plot}")
+
+
+def _say_done(output: Path | None, mics: MicArray) -> None:
+    if output is not None:
+        say(f"written to {output}")
+    if mics.mirror_axis is not None:
+        note(f"{mics.name} cannot tell {mics.ambiguities[0]}")
+
+
+def _refuse_with_tracks(given: dict[str, Any]) -> None:
+    names = [name for name, value in given.items() if value]
+    if names:
+        raise TytoError(f"--tracks finds out itself who is there, from past frames: leave out {names[0]}")
+
+
+def _follow_all(
+    recordings: list[Recording], by: MicArray | Localizer, how: dict[str, Any], form: str, target: TextIO
+) -> None:
+    """Follow the talkers of each recording and print them."""
+    from tytoalba.live.tracking import follow
+    from tytoalba.signal.array import MicArray
+
+    array = by if isinstance(by, MicArray) else by.array
+    sounds = ((recording.name, recording.sound(array)) for recording in recordings)
+    print_tracks(
+        sounds, lambda sound: follow(sound, by, **how), form, target, several=recordings[0].of_several
+    )
 
 
 def _print_all(
@@ -231,10 +291,10 @@ def _target(output: Path | None) -> Iterator[TextIO]:
         text.detach()  # which writes what is left, and does not close
 
 
-def _format(*, json: bool, csv: bool, dcase: bool, output: Path | None) -> str:
-    chosen = [name for name, given in (("json", json), ("csv", csv), ("dcase", dcase)) if given]
+def _format(flags: dict[str, bool], output: Path | None) -> str:
+    chosen = [name for name, given in flags.items() if given]
     if len(chosen) > 1:
-        raise TytoError("give one of --json, --csv and --dcase")
+        raise TytoError(f"give one of --{', --'.join(list(flags)[:-1])} and --{list(flags)[-1]}")
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         raise TytoError(f"cannot write {output}: give a file in a folder that is there")
     by_suffix = SUFFIXES.get(output.suffix.lower(), "table") if output is not None else "table"
@@ -248,6 +308,8 @@ def _demo(
     method: str | None,
     sources: str | None,
     at_least: float | None,
+    *,
+    tracks: bool,
 ) -> tuple[list[str], str | None, str | None, str | None, float | None]:
     """What `--demo` locates and how, after saying what is to be seen."""
     from tytoalba.data.demo import DEMO_ARRAY, demo_recording
@@ -259,6 +321,10 @@ def _demo(
     say(f"Two simulated talkers around {DEMO_ARRAY}, at azimuth {talk}.")
     if model is not None:
         return [str(path)], None, method, sources, at_least
+    if tracks:
+        how = f" --method {method}" if method else ""
+        say(f"tyto locate {path.name} --array {DEMO_ARRAY}{how} --tracks")
+        return [str(path)], DEMO_ARRAY, method, sources, at_least
     method, sources = method or "prior", sources or "auto"
     if at_least is None and method == "prior":
         at_least = 0.5
