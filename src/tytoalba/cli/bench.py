@@ -19,7 +19,7 @@ from tytoalba.cli.console import (
     say,
     write_json,
 )
-from tytoalba.cli.options import AsJson, Command, Device, Group, Results, Seed, Speech
+from tytoalba.cli.options import AsJson, Command, Device, Group, Processes, Results, Seed, Speech
 from tytoalba.errors import TytoError
 
 OutputFolder = Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")]
@@ -232,6 +232,68 @@ def releases(
         gain = f"{row['gain']:+.1f} ({low:+.1f} to {high:+.1f})"
         table.add_row(row["device"], row["unit"], f"{row['epsilon']:g}", str(row["lessons"]), *cells, gain)
     out.print(table)
+
+
+@app.command("tracking", cls=Command)
+def tracking(
+    array: Annotated[
+        str, typer.Argument(help="Built-in array (see `tyto array list`) or TOML file.")
+    ] = "respeaker-usb-4",
+    method: Annotated[str, typer.Option("--method", "-m", help="prior, srp or music.")] = "prior",
+    part: Annotated[
+        str, typer.Option(help="valid, on which settings are chosen, or test: other rooms and speakers.")
+    ] = "valid",
+    scenes: Annotated[int, typer.Option(help="Scenes of each kind and seed, 12 s each.")] = 4,
+    seeds: Annotated[str, typer.Option(help="Seeds such as 0,1,2.")] = "0,1,2",
+    speech: Speech = None,
+    processes: Processes = 0,
+    results: Results = None,
+    json: AsJson = False,
+) -> None:
+    """Follow talkers in simulated scenes, frame by frame and with tracks: who is found, lost, invented?
+
+    One and two talkers, who stand, walk (up to 40 degrees per second) and pause, and one near a fan. Settings
+    of the tracks are chosen on the part valid (tools/choose_tracking.py).
+
+    Examples:
+
+      tyto bench tracking --scenes 2 --seeds 0
+
+      tyto bench tracking pepper --part test --speech ~/speech --results tracking.json
+    """
+    from tytoalba.bench.tracking import measure_tracking
+
+    if results and results.is_dir():
+        raise TytoError(f"{results} is a directory, not a file to write")
+    with progress_bar("scenes") as steps:
+        measured = measure_tracking(
+            array,
+            method=method,
+            part=part,
+            n_scenes=scenes,
+            seeds=_numbers(seeds),
+            speech=speech,
+            processes=processes,
+            on_progress=steps,
+        )
+    if results:
+        write_json(measured, results)
+    if json:
+        print_json(measured)
+        return
+    columns = measured["columns"]
+    for kind, ways in measured["rows"].items():
+        table = make_table(kind, *[Column(name, justify="right", no_wrap=True) for name in columns])
+        for way, values in ways.items():
+            table.add_row(way, *[_interval(values[name]) for name in columns])
+        out.print(table)
+    for name, about in columns.items():
+        out.print(f"{name}: {about}", soft_wrap=True)
+    say(f"{measured['scenes']} scenes of the part {part}, {measured['seconds']:g} s each; 95 % over scenes")
+
+
+def _interval(value: dict[str, float]) -> str:
+    return f"{value['value']:.1f} ({value['low']:.1f}-{value['high']:.1f})"
 
 
 def report(
