@@ -30,7 +30,7 @@ def test_a_perfect_report_is_perfect() -> None:
 def test_each_fault_is_counted_where_it_belongs() -> None:
     known = truth([[10.0]] * 20, [[True]] * 20)
     late = scored(known, [[]] * 5 + [[(1, 10.0)]] * 15)
-    assert late["delay"] == (pytest.approx(0.5), 1.0)
+    assert late["delay"] == pytest.approx((0.5, 1.0))
     assert late["right"] == (15.0, 20.0)
     assert late["gospa"][0] == pytest.approx(5 * 10.0)  # half of the cutoff for each miss
     off = scored(known, [[(1, 18.0)]] * 20)

@@ -17,7 +17,7 @@ from tytoalba.live.tracker import Track, Tracker
 from tytoalba.localizer.stream import Located
 from tytoalba.signal.angles import distance, encode, wrap
 
-Frame = np.ndarray | None
+Frame = np.ndarray
 
 
 def maps(*paths: Sequence[float], noise: float = 0.05, seed: int = 0) -> list[Frame]:
@@ -27,7 +27,7 @@ def maps(*paths: Sequence[float], noise: float = 0.05, seed: int = 0) -> list[Fr
     return [row + noise * rng.random(360) for row in encode(wrap(places))]
 
 
-def followed(frames: Sequence[Frame | Located], tracker: Tracker | None = None) -> list[list[Track]]:
+def followed(frames: Sequence[Frame | Located | None], tracker: Tracker | None = None) -> list[list[Track]]:
     tracker = tracker or Tracker()
     return [tracker.update(frame, HOP * number) for number, frame in enumerate(frames)]
 
@@ -84,9 +84,10 @@ def test_who_is_silent_for_long_is_gone_and_somebody_else_is_new() -> None:
 
 
 @pytest.mark.parametrize("height", [1.0, 50.0])
-def test_a_single_frame_however_loud_makes_no_track(height: float) -> None:
+@pytest.mark.parametrize("n_frames", [1, 2])
+def test_a_click_however_loud_makes_no_track(height: float, n_frames: int) -> None:
     quiet = maps([np.nan] * 60)
-    quiet[20] = height * encode([200.0])[0].astype(float)
+    quiet[20 : 20 + n_frames] = [height * encode([200.0])[0].astype(float)] * n_frames  # frames overlap
     assert not any(followed(quiet))
 
 
@@ -125,7 +126,7 @@ def test_turning_all_maps_turns_all_tracks(turn: int, seed: int) -> None:
     n = 40
     frames = maps([30 + 2.0 * k for k in range(n)], [250.0] * 20 + [np.nan] * 20, noise=0.3, seed=seed)
     straight = followed(frames)
-    turned = followed([None if one is None else np.roll(one, turn) for one in frames])
+    turned = followed([np.roll(one, turn) for one in frames])
     for before, after in zip(straight, turned, strict=True):
         assert [(o.id, o.since, o.speaking) for o in before] == [(o.id, o.since, o.speaking) for o in after]
         for one, other in zip(before, after, strict=True):

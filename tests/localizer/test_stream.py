@@ -84,8 +84,8 @@ def test_what_is_heard_is_what_is_decided_on(context: int) -> None:
 def test_scores_are_one_map_as_the_array_is_mounted(localizer: Localizer, method: str) -> None:
     finder = localizer.new_stream().finder if method == "localizer" else MapFinder(ARRAY, method)
     heard = list(Stream(finder).run_heard([plane_wave(ARRAY, 100.0, 0.4)]))
-    (scores,) = finder.scores(np.stack([heard[0].maps])) if heard[0].maps is not None else ()
-    assert scores.shape == (360,)
+    assert heard[0].maps is not None
+    assert finder.scores(heard[0].maps[None]).shape == (1, 360)
     assert bool(finder.counting) == (method != "srp")
     turned = MapFinder(ARRAY.rotated(30.5), "prior" if method == "localizer" else method)
     frames = list(Stream(turned).run_heard([plane_wave(ARRAY, 100.0, 0.4)]))

@@ -121,7 +121,7 @@ def _ghosts(truth: Truth, report: Report) -> int:
     for places, frame in zip(truth.azimuth, report, strict=True):
         for name, azimuth in frame:
             far.setdefault(name, []).append(bool(distance(places, azimuth).min() > CUTOFF))
-    return sum(np.mean(frames) > 0.5 for frames in far.values())
+    return sum(2 * sum(frames) > len(frames) for frames in far.values())
 
 
 def _switches(reference: Float, report: Report) -> int:
@@ -145,8 +145,8 @@ def _delays(truth: Truth, found: Float) -> list[float]:
         if not talking.any():
             continue
         first = int(talking.argmax())
-        right = within(distance(azimuth[:, None], found), RIGHT).any(axis=1)
-        right[:first] = False
-        end = truth.time[int(right.argmax())] if right.any() else truth.seconds
+        right = np.flatnonzero(within(distance(azimuth[:, None], found), RIGHT).any(axis=1))
+        after = right[right >= first]
+        end = truth.time[after[0]] if len(after) else truth.seconds
         delays.append(float(end - truth.time[first]))
     return delays

@@ -213,7 +213,10 @@ def search(
             for value in values:
                 if value == getattr(best, name):
                     continue
-                trial = replace(best, **{name: value})
+                try:
+                    trial = replace(best, **{name: value})
+                except TytoError:  # does not go with the others
+                    continue
                 found = loss(_with(trial, scenes))
                 if on_step:
                     on_step(name, value, found, found < least)

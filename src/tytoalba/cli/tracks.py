@@ -28,6 +28,8 @@ def print_tracks(
     """Follow each recording (its name, its sound), print as it goes, and say who was there."""
     from tytoalba.live.segments import in_words, segments
 
+    end = 0.0  # of a recording, in seconds
+
     def shown(moments: Iterable[Moment], name: str) -> Iterator[Moment]:
         nonlocal end
         for moment in moments:
@@ -39,7 +41,7 @@ def print_tracks(
     if form == "csv":
         print(csv_line([*["file"] * several, *CSV_HEAD]), file=target, flush=True)
     for name, sound in recordings:
-        end, kept = 0.0, []
+        kept: list[Segment] = []
         if form == "table":
             print(
                 *[name] * several,

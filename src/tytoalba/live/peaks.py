@@ -21,7 +21,7 @@ MOST = 3
 """Peaks of a frame that are looked at."""
 LEAST = 0.03
 """Chance below which a peak is none."""
-CLEAR, STEEPNESS = 2.0, 4.6
+CLEAR, STEEPNESS = 2.2, 4.6
 """Of a peak without calibration: standard deviations above the median at which it counts as even, and how
 fast its chance rises there."""
 UNKNOWN = 0.5

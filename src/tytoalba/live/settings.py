@@ -36,7 +36,7 @@ class Settings:
         How much one frame counts, 0 to 1. Frames overlap and echoes last, so they are no independent
         witnesses.
     most : float
-        Odds that a single frame can change at most: one loud frame makes no talker.
+        Factor by which a single frame can change the odds at most: one loud frame makes no talker.
     missed : float
         How likely a talker who talks has no peak in a frame.
     born : float
@@ -58,19 +58,19 @@ class Settings:
         Seconds after which two that stay that near become one, the older.
     """
 
-    drift: float = 3.0
-    lead: float = 0.15
+    drift: float = 4.0
+    lead: float = 0.1
     stride: float = 1.0
-    sharpness: float = 1.5
-    even: float = 0.3
-    place: float = 0.5
-    trust: float = 0.8
-    most: float = 12.0
-    missed: float = 0.4
-    born: float = 0.07
-    shown: float = 0.6
+    sharpness: float = 1.0
+    even: float = 0.4
+    place: float = 0.25
+    trust: float = 1.0
+    most: float = 16.0
+    missed: float = 0.5
+    born: float = 0.1
+    shown: float = 0.7
     kept: float = 0.02
-    talk: float = 3.0
+    talk: float = 8.0
     pause: float = 1.5
     memory: float = 6.0
     near: float = 12.0
@@ -87,3 +87,13 @@ class Settings:
             raise TytoError(f"lead must be from 0 to 1, got {self.lead}")
         if not self.most > 1 or not self.kept < min(self.born, self.shown):
             raise TytoError("most must be above 1, and kept below born and shown")
+        if self.twice >= self.shown:
+            raise TytoError(
+                f"a sound that is in two frames alone, which overlap, would be reported: its probability "
+                f"reaches {self.twice:.2f}; make born or most smaller, or shown larger"
+            )
+
+    @property
+    def twice(self) -> float:
+        """Probability of a talker after two frames at most: a click is in two frames, which overlap."""
+        return self.born * self.most / (1 - self.born + self.born * self.most)
