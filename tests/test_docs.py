@@ -12,7 +12,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
@@ -34,6 +34,7 @@ from tytoalba.cli.app import app
 from tytoalba.cli.console import err, out
 from tytoalba.data.simulation.scenes import Scenes
 from tytoalba.learning.prior import make
+from tytoalba.live.settings import Settings
 from tytoalba.signal.array import MicArray, builtin_arrays
 
 RESULTS = sorted(path for part in ("paper", "learner") for path in (ROOT / "results" / part).glob("*.json"))
@@ -318,6 +319,34 @@ def test_priors_of_the_docs_are_those_that_were_judged() -> None:
             for name in ("pepper", "respeaker-usb-4", "respeaker-6mic")
             for who in ("srp", "prior", "blend")
         ]
+
+
+def test_tracking_of_the_docs_is_what_was_measured() -> None:
+    page, folder = ROOT / "docs" / "track.md", ROOT / "results" / "tracking"
+    parts = {
+        part: json.loads((folder / f"respeaker-usb-4-{part}.json").read_text("utf-8"))
+        for part in ("valid", "test")
+    }
+    best = json.loads((folder / "search.json").read_text("utf-8"))["best"]
+    assert best == parts["valid"]["settings"] == parts["test"]["settings"] == asdict(Settings())
+
+    def cells(values: dict[str, dict[str, float]], interval: bool) -> list[str]:
+        digits = dict.fromkeys(values, 1) | {"delay": 2, "gospa": 2}
+        shown = []
+        for name, value in values.items():
+            one, low, high = (f"{value[key]:.{digits[name]}f}" for key in ("value", "low", "high"))
+            shown.append(f"{one} ({low}-{high})" if interval else one)
+        return shown
+
+    for part, heading in (("test", "| all test scenes"), ("valid", "| all validation scenes")):
+        rows = table(page, heading)
+        assert len(rows) == len(parts[part]["rows"]["all"])
+        for way, *given in rows:
+            assert given == cells(parts[part]["rows"]["all"][way], interval=True), (part, way)
+    by_kind = table(page, "| test scenes | way")
+    assert len(by_kind) == 18
+    for kind, way, *given in by_kind:
+        assert given == cells(parts["test"]["rows"][kind][way], interval=False), (kind, way)
 
 
 def test_lessons_of_the_docs_are_those_that_were_measured() -> None:

