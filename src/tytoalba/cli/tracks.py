@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tytoalba.cli.console import csv_line, say
 from tytoalba.errors import TytoError
+from tytoalba.texts import shown
 
 if TYPE_CHECKING:
     from tytoalba.live.segments import Moment, Segment
@@ -30,7 +31,7 @@ def print_tracks(
 
     end = 0.0  # of a recording, in seconds
 
-    def shown(moments: Iterable[Moment], name: str) -> Iterator[Moment]:
+    def passing(moments: Iterable[Moment], name: str) -> Iterator[Moment]:
         nonlocal end
         for moment in moments:
             end = moment.time
@@ -40,7 +41,8 @@ def print_tracks(
 
     if form == "csv":
         print(csv_line([*["file"] * several, *CSV_HEAD]), file=target, flush=True)
-    for name, sound in recordings:
+    for unsafe, sound in recordings:
+        name = shown(unsafe)
         kept: list[Segment] = []
         if form == "table":
             print(
@@ -49,7 +51,7 @@ def print_tracks(
                 sep="\n",
                 file=target,
             )
-        for one in segments(shown(follow(sound), name if several else "")):
+        for one in segments(passing(follow(sound), name if several else "")):
             kept.append(one)
             if form != "json":
                 print(segment_line(one, form, name, several), file=target, flush=True)
