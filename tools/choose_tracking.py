@@ -14,7 +14,7 @@ from pathlib import Path
 from tytoalba.bench.tracking import prepare_scenes, search
 from tytoalba.live.settings import Settings
 from tytoalba.signal.array import load_array
-from tytoalba.storage.files import write_json
+from tytoalba.storage.writing import write_json
 
 GRID = {
     "most": (6.0, 8.0, 12.0, 16.0),

@@ -121,7 +121,7 @@ def test_two_that_come_to_share_a_place_become_one() -> None:
 
 
 @given(st.integers(0, 359), st.integers(0, 2**16))
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_turning_all_maps_turns_all_tracks(turn: int, seed: int) -> None:
     n = 40
     frames = maps([30 + 2.0 * k for k in range(n)], [250.0] * 20 + [np.nan] * 20, noise=0.3, seed=seed)
@@ -135,7 +135,7 @@ def test_turning_all_maps_turns_all_tracks(turn: int, seed: int) -> None:
 
 
 @given(st.integers(1, 39), st.integers(0, 2**16))
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_what_comes_later_never_changes_what_was_said(cut: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     frames = maps([30 + 2.0 * k for k in range(40)], noise=0.3, seed=seed)
