@@ -183,7 +183,7 @@ def test_sound_through_standard_input(tyto: Tyto, monkeypatch: pytest.MonkeyPatc
         ("a.wav -a pepper --sources 4", "--sources takes auto or a number from 1 to 3, got '4'"),
         ("a.wav -a pepper --sources many", "--sources takes auto or a number from 1 to 3"),
         ("a.wav -a pepper --band low", "a band is LOW-HIGH in Hz"),
-        ("a.wav -M k.tyto --json --dcase", "give one of --json, --csv and --dcase"),
+        ("a.wav -M k.tyto --json --dcase", "give one of --json, --csv, --dcase, --rttm and --labels"),
         ("a.wav -M gone.tyto", "gone.tyto cannot be read: No such file or directory; check its spelling"),
         ("a.wav a.wav -M k.tyto", "several files must be mono|is given twice"),
         ("a.wav.age -M m.model --identity other.txt", "none of your keys opens a.wav.age"),
