@@ -110,6 +110,7 @@ def test_a_file_upon_another(tmp_path: Path) -> None:
     [
         ("methods = [", "not valid TOML"),
         ('base = "nosuch"', "no benchmark called 'nosuch'"),
+        ('base = "' + "x" * 5000 + '"', "no benchmark called '" + "x" * 80 + "' and"),
         ('method = ["tyto"]', "unknown key 'method'; known: about, array, bands"),
         ('methods = ["tito"]', "no method called 'tito'; known: mlp-gcc"),
         ("[options.tito]\nx = 1", "no method called 'tito'"),

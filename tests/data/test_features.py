@@ -322,7 +322,10 @@ def test_files_of_others_are_refused(tmp_path: Path, saved: Path) -> None:
         {"bands": 3},
         {"n_samples": "many"},
         {"n_samples": -1},
+        {"n_samples": 10**30},
+        {"bands": [[100, 10**400]]},
         {"max_lag": 24},
+        {"max_lag": 25.0},
         {"max_lag": 10**9},
         {"parts": 0},
         {"parts": 2},  # as many values are not there

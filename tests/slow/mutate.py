@@ -177,7 +177,7 @@ def _token(text: str, rng: Random) -> str:
     elif how == 2:
         tokens[at] = tokens[other]
     elif how == 3:
-        tokens[at] *= rng.choice([2, 3, 5000])
+        tokens[at] = (tokens[at] * rng.choice([2, 3, 5000]))[:LARGEST]
     else:
         numbers = [k for k, token in enumerate(tokens) if token[-1:].isdigit()]
         at = rng.choice(numbers or [at])

@@ -157,6 +157,7 @@ NO_SCENE = {
     "bench run": "has a scene in `report`: tables and page; its results are written whole after every job",
     "bench list": "writes nothing",
     "bench releases": "its --results are written as `config` writes",
+    "bench tracking": "its --results are written as `config` writes",
     "bench lessons": "its --results are written as `config` writes",
 }
 """Commands that are not killed, and why."""

@@ -191,9 +191,13 @@ def load_config(name_or_path: str, changes: Sequence[str] = ()) -> Config:
 
 def _file_of(name_or_path: str) -> Path:
     path = shipped_configs().get(name_or_path, Path(name_or_path))
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except (OSError, ValueError):  # no name that a file can have
+        there = False
+    if not there:
         known = ", ".join(shipped_configs())
-        raise TytoError(f"no benchmark called {name_or_path!r} and no such file; shipped: {known}")
+        raise TytoError(f"no benchmark called {name_or_path[:80]!r} and no such file; shipped: {known}")
     return path
 
 

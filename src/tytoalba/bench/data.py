@@ -160,7 +160,7 @@ class BenchData:
             listed = recipe.get("tests", found)  # in their order, which the tensors have not kept
             tests = {(condition, part): sets[f"test/{condition}/{part}"] for condition, part in listed}
             return cls(recipe["name"], sets["train"], sets.get("valid"), tests, array, gcc)
-        except (OSError, LookupError, TypeError, AttributeError, ValueError) as error:
+        except (OSError, LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise DataError(f"{path} is damaged or not the data of a benchmark: {error}") from error
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FORMAT = "tytoalba-features"
 VERSION = 1
+LONGEST_FRAME = 2**24
+"""Samples of a frame in a file, and lags."""
 Progress = Callable[[int, int], None]
 """Called with (done, total) after each recording."""
 
@@ -116,7 +118,7 @@ class FeatureSet:
             return cls(X, azimuth, recording, frame, tuple(recipe["names"]), array, gcc)
         except (DataError, SealError):
             raise
-        except (OSError, LookupError, TypeError, AttributeError, ValueError) as error:
+        except (OSError, LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise DataError(f"{path} is damaged or not a feature file: {error}") from error
 
 
@@ -136,8 +138,11 @@ def read_description(described: dict[str, Any], array: MicArray) -> GccPhat:
     """The features that `describe` described, for an array."""
     listed = tuple((low, np.inf if high is None else high) for low, high in described["bands"])
     bands = listed[0] if described["single_band"] else listed
-    n_samples, max_lag = described["n_samples"], described["max_lag"]
-    parts, exact = described.get("parts", 1), bool(described.get("exact", False))
+    n_samples, max_lag, parts = described["n_samples"], described["max_lag"], described.get("parts", 1)
+    sizes = n_samples, max_lag, parts
+    if any(type(size) is not int or not 0 <= size <= LONGEST_FRAME for size in sizes):
+        raise ValueError(f"n_samples, max_lag and parts are whole numbers up to {LONGEST_FRAME}")
+    exact = bool(described.get("exact", False))
     return GccPhat.for_array(array, n_samples, bands, max_lag, parts, exact)
 
 

@@ -315,9 +315,9 @@ class Prior:
     def from_parts(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str) -> Prior:
         """What `parts` gave; path: how errors call it."""
         try:
-            if header.get("version") != VERSION:
+            if (version := header.get("version")) != VERSION:
                 raise PriorError(
-                    f"{path} has version {header.get('version')}; this program reads {VERSION}, and "
+                    f"{path} has version {str(version)[:20]}; this program reads {VERSION}, and "
                     "`tyto prior ARRAY` makes a new one"
                 )
             frames = {k.removeprefix("frames."): v for k, v in arrays.items() if k.startswith("frames.")}
