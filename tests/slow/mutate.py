@@ -194,7 +194,8 @@ def _line(text: str, rng: Random) -> str:
     elif how == 1:
         lines[at], lines[other] = lines[other], lines[at]
     elif how == 2:
-        lines[at:at] = [lines[other]] * rng.choice([1, 2, 2000])
+        times = min(rng.choice([1, 2, 2000]), 1 + LARGEST // (1 + len(lines[other])))
+        lines[at:at] = [lines[other]] * times
     else:
         lines[at] = lines[at].replace(rng.choice(["=", ",", " ", '"', ";"]), rng.choice(ODD))
     return rng.choice(["\n", "\n", "\n", "\r\n", "\r"]).join(lines)
