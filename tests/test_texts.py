@@ -101,7 +101,11 @@ def test_hostile_json(text: str | bytes, why: str) -> None:
         parse_json(text)
 
 
-@given(st.recursive(st.none() | st.floats(allow_nan=False) | st.text(), st.lists, max_leaves=5))
+@given(
+    st.recursive(
+        st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.text(), st.lists, max_leaves=5
+    )
+)
 def test_honest_json(value: object) -> None:
     assert parse_json(json.dumps(value)) == value
     assert parse_json(json.dumps({"[[": value}).encode(), parse_constant=str) == {"[[": value}
