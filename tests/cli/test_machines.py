@@ -96,7 +96,7 @@ def test_a_lesson_of_one_cpu_type_is_forgotten_on_another(tmp_path: Path) -> Non
     teach_and_forget(tmp_path, machine("Prescott"), machine("Haswell", threads=2))
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
 def test_lessons_of_every_kernel_are_forgotten_with_every_other(tmp_path: Path) -> None:
     names = kernels()
     for number, (one, other) in enumerate(zip(names, names[1:] + names[:1], strict=True)):
@@ -107,7 +107,8 @@ def test_lessons_of_every_kernel_are_forgotten_with_every_other(tmp_path: Path) 
 
 @pytest.mark.parametrize("device", [None, "cpu"])
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in SMALL else pytest.mark.slow) for name in shipped_priors()]
+    "name",
+    [pytest.param(name, marks=() if name in SMALL else pytest.mark.end_to_end) for name in shipped_priors()],
 )
 def test_codes_are_what_they_were_on_any_machine(name: str, device: str | None) -> None:
     stored = json.loads(codes.STORED.read_text(encoding="utf-8"))
@@ -115,7 +116,7 @@ def test_codes_are_what_they_were_on_any_machine(name: str, device: str | None) 
     assert codes.codes(name, device) == stored[name]
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("threads", [1, 2])
 def test_codes_are_the_same_with_every_kernel(threads: int) -> None:
     for kernel in kernels():
