@@ -27,7 +27,8 @@ quick: install ## the tests to run while working: under a minute
 test: install ## the default tests: three to four minutes on two cores
 	$(PYTEST) $(PARALLEL)
 
-end-to-end: install ## tests that need a browser or start several processes
+end-to-end: install ## tests that need a browser, a sound server or several processes
+	$(PIP) --constraint constraints.txt --editable '.[end-to-end]'
 	$(PYTEST) -m end_to_end
 
 test-slow: install ## tests that take minutes, then kills, full disks and a million hostile files: 90 minutes
@@ -57,7 +58,7 @@ bench: install ## GCC-PHAT and SRP-PHAT beside plain scipy and pyroomacoustics
 constraints: ## constraints.txt anew: the newest versions that install together
 	rm -rf .venv-constraints
 	$(PYTHON) -m venv .venv-constraints
-	.venv-constraints/bin/python -m pip install --quiet torch==2.13.0 '.[all,dev,docs]'
+	.venv-constraints/bin/python -m pip install --quiet torch==2.13.0 '.[all,dev,end-to-end,docs]'
 	echo '# Made by `make constraints`: versions that are known to work together.' > constraints.txt
 	.venv-constraints/bin/python -m pip freeze --all --exclude pip --exclude setuptools --exclude tytoalba | sed 's/+cpu$$//' >> constraints.txt
 	rm -rf .venv-constraints
