@@ -45,7 +45,7 @@ def test_json_has_one_object_per_frame_of_one_schema(tyto: Tyto, folder: Path) -
     ran = tyto("locate", folder / "talk.wav", *SRP, "--json")
     rows = [json.loads(line) for line in ran.out.splitlines()]
     assert len(rows) == 16
-    assert all(list(row) == ["time", "tracks", "level"] for row in rows)
+    assert all(list(row) == ["time", "tracks", "level", "dropped", "latency", "faults"] for row in rows)
     last = rows[-1]["tracks"][0]
     assert list(last) == ["id", "azimuth", "probability", "since", "speaking"]
     assert last["id"] == 1

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json as json_text
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tytoalba.cli.console import csv_line, say
 from tytoalba.errors import TytoError
-from tytoalba.texts import shown
+from tytoalba.texts.printing import shown
 
 if TYPE_CHECKING:
     from tytoalba.live.segments import Moment, Segment
@@ -59,8 +58,10 @@ def print_tracks(
 
 
 def json_line(moment: Moment, name: str = "") -> str:
-    """One frame as JSON: time, tracks, level; with a file where there are several."""
-    row = {"time": moment.time, "tracks": [asdict(one) for one in moment.tracks], "level": moment.level}
+    """One frame as JSON, as `tyto listen` prints it; with a file where there are several."""
+    from tytoalba.live.update import Update
+
+    row = Update.of(moment).plain
     return json_text.dumps({"file": name, **row} if name else row, allow_nan=False)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tytoalba.live.settings import HOP
 from tytoalba.live.tracker import Track
-from tytoalba.signal.angles import distance, signed_difference, wrap
+from tytoalba.signal.angles import Float, distance, signed_difference, wrap
 
 BRIDGE = 0.5
 """Seconds: a shorter pause does not end a segment."""
@@ -19,12 +18,17 @@ WALKED = 10.0
 NUMBERS = ("nobody", "one person", "two people", "three people", "four people", "five people", "six people")
 
 
-class Moment(NamedTuple):
-    """One frame: its middle in seconds, its level in dB of full scale, and who is there."""
+@dataclass(frozen=True)
+class Moment:
+    """One frame: its middle in seconds, its level in dB of full scale, and who is there.
+
+    scores: (360,), what the method says of each direction, as the array is mounted; None in silence.
+    """
 
     time: float
     level: float
     tracks: tuple[Track, ...]
+    scores: Float | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

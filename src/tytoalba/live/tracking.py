@@ -78,10 +78,11 @@ class Following:
 
     def _moment(self, heard: Heard) -> Moment:
         array = self.array
-        found = self._tracker.update(scores_of(self._stream, heard), heard.time)
+        scores = scores_of(self._stream, heard)
+        found = self._tracker.update(scores, heard.time)
         if array.mirror_axis is not None:  # the belief may reach a little behind the line
             found = [one.at(float(array.fold(one.azimuth))) for one in found]
-        return Moment(round(heard.time, 4), round(heard.level, 1), tuple(found))
+        return Moment(round(heard.time, 4), round(heard.level, 1), tuple(found), scores)
 
 
 def scores_of(stream: Stream, heard: Heard) -> Float | None:
