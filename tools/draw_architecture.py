@@ -7,6 +7,7 @@ import-linter installs): `python tools/draw_architecture.py`. A test compares th
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 import tomllib
 from html import escape
@@ -22,11 +23,11 @@ DOWN, SAME = "#2f6f8f", "#c9d6dc"
 
 
 def layers() -> list[list[str]]:
-    """The packages of the contract, top layer first; those of one layer may not import each other."""
+    """The packages of the contract, top layer first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     contracts = settings["tool"]["importlinter"]["contracts"]
     (found,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
-    return [[name.strip() for name in layer.split("|")] for layer in found]
+    return [[name.strip() for name in re.split("[|:]", layer)] for layer in found]
 
 
 def summary(package: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tytoalba.texts import shown
+from tytoalba.texts.printing import shown
 
 
 class TytoError(ValueError):

@@ -27,7 +27,7 @@ from tytoalba.signal.array import (
     load_array,
     unit_vector,
 )
-from tytoalba.texts import LARGEST_TOML
+from tytoalba.texts.parsing import LARGEST_TOML
 
 ARRAYS = builtin_arrays()
 SQUARE = ((0.05, 0.05, 0.0), (-0.05, 0.05, 0.0), (-0.05, -0.05, 0.0), (0.05, -0.05, 0.0))

@@ -20,7 +20,7 @@ from tytoalba.learning.phases import ORDERS, Order
 from tytoalba.signal.angles import N_DIRECTIONS
 from tytoalba.signal.gcc import Band
 from tytoalba.storage.files import read_toml
-from tytoalba.texts import parse_toml
+from tytoalba.texts.parsing import parse_toml
 
 SEES = ("windows", "plain")
 """Options that say what a method sees of the features; the method itself does not get them."""

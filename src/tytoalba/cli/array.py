@@ -10,7 +10,7 @@ from rich.table import Column
 
 from tytoalba.cli.console import make_table, out, print_json, say
 from tytoalba.cli.options import AsJson, Command, Group, Plot
-from tytoalba.texts import shown, without_secrets
+from tytoalba.texts.printing import shown, without_secrets
 
 CAPTION = "mm: largest distance between two microphones. `tyto array show NAME` tells more of one."
 

@@ -19,7 +19,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from tytoalba.errors import ArrayError, TytoError
-from tytoalba.texts import shown, without_secrets
+from tytoalba.texts.printing import shown, without_secrets
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -35,7 +35,7 @@ LONGEST = 4000
 
 
 class Printer(Console):
-    """A console on which nothing is printed that steers a terminal, and no secret key (`texts.shown`).
+    """A console on which nothing is printed that steers a terminal, and no secret key (`shown`).
 
     File names, names in files, and what libraries say of damaged files come from anywhere.
     """

@@ -15,7 +15,7 @@ from typing import overload
 from tytoalba.errors import SealError, TytoWarning
 from tytoalba.storage.age import Identity, Key, Passphrase, Prompt
 from tytoalba.storage.keys import SECRET, identity_path, parse_identities, read_identities
-from tytoalba.texts import shown
+from tytoalba.texts.printing import shown
 
 VARIABLE = "TYTO_IDENTITY"
 """Environment variable: the path of an identity file, or the text of a key."""

@@ -17,7 +17,7 @@ from tytoalba.cli.console import chosen_array, csv_line, note, parse_band, plura
 from tytoalba.cli.options import ArrayOption, Band, IdentityFile, Plot, Unsigned
 from tytoalba.cli.tracks import background_of, print_tracks
 from tytoalba.errors import TytoError
-from tytoalba.texts import shown
+from tytoalba.texts.printing import shown
 
 if TYPE_CHECKING:
     from tytoalba.localizer.localizer import Localizer

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from tytoalba.texts import shown
+from tytoalba.texts.printing import shown
 
 ArrayOption = Annotated[
     str | None,

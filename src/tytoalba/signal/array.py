@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from tytoalba.errors import ArrayError
 from tytoalba.signal.angles import Float, distance, grid, signed_difference, wrap
 from tytoalba.signal.odas import find_settings
-from tytoalba.texts import LARGEST_TOML, parse_toml
+from tytoalba.texts.parsing import LARGEST_TOML, parse_toml
 
 SPEED_OF_SOUND = 343.0
 LARGEST_ARRAY = 5.0

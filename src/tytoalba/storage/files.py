@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tytoalba.errors import FileError, LockedError, TytoError
-from tytoalba.texts import LARGEST_TOML, parse_json, parse_toml
+from tytoalba.texts.parsing import LARGEST_TOML, parse_json, parse_toml
 
 if sys.platform == "win32":
     import msvcrt

@@ -22,7 +22,7 @@ from tytoalba.errors import FileError, TytoError
 from tytoalba.storage.age import Keys, Recipient, is_sealed
 from tytoalba.storage.sealed import read_secret, write_secret
 from tytoalba.storage.writing import written_whole
-from tytoalba.texts import parse_json
+from tytoalba.texts.parsing import parse_json
 
 LARGEST_HEADER = 16 * 2**20
 """Bytes of JSON that a file may have; ours are some kilobytes, and 50 per lesson, or 600 if it is kept."""

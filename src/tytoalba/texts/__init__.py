@@ -1,0 +1,1 @@
+"""Text from elsewhere: parsed within limits, made fit for a terminal."""
