@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.helpers.updates import frame, track, updates
 from tytoalba.live.outputs.home_assistant import State, discovery
@@ -64,6 +64,7 @@ def test_a_recording_that_begins_anew_is_told() -> None:
     assert told(state, 0.0) is not None
 
 
+@settings(max_examples=25)
 @given(updates())
 def test_whatever_the_update_its_state_is_read_back(update: Update) -> None:
     found = told(State(), update.time, *update.tracks)

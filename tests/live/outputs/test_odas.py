@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.updates import (
@@ -103,6 +103,7 @@ def test_a_client_that_comes_late_and_goes_is_reconnected(monkeypatch: pytest.Mo
     output.close()
 
 
+@pytest.mark.end_to_end
 def test_a_client_that_never_reads_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer, "STUCK", 0.2)
     with socket.create_server((HOST, 0)) as server:
@@ -114,6 +115,7 @@ def test_a_client_that_never_reads_costs_nothing(monkeypatch: pytest.MonkeyPatch
     assert "timed out" in said[0]
 
 
+@settings(max_examples=25)
 @given(updates())
 def test_whatever_the_update_its_text_is_read_back(update: Update) -> None:
     placed = Slots().placed(update.tracks)

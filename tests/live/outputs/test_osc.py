@@ -5,7 +5,7 @@ import socket
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from tests.helpers.updates import HOST, frame, hand_over, track, updates
 from tytoalba.errors import MissingExtraError, TytoError
@@ -52,7 +52,7 @@ def test_tracks_come_over_udp_and_who_left_is_told(receiver: Receiver) -> None:
     ]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(update=updates())
 def test_whatever_the_update_it_is_read_back(receiver: Receiver, update: Update) -> None:
     output = Osc(receiver.address, pytest.fail)

@@ -1,0 +1,209 @@
+"""For pages and programs that come and go: a small server, from which every client gets updates as JSON.
+
+One message per frame, `Update.json`. Clients say nothing. Each has a short queue of its own: who is slow
+loses old updates, and nobody else notices. On this machine anybody may read; from elsewhere only with a
+token. Pages of other sites are refused, also on this machine: a browser tells where a page is from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import importlib
+import logging
+import socket
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tytoalba.errors import MissingExtraError, TytoError
+from tytoalba.live.outputs.addresses import Address
+from tytoalba.live.segments import Moment
+from tytoalba.live.update import Update
+
+LONGEST_QUEUE = 16
+"""Updates that wait for one client at most; a second of frames."""
+MOST_CLIENTS = 500
+SHORTEST_TOKEN = 16
+"""Characters of a token."""
+BUFFER = 2**14
+"""Bytes that the system may hold for a client: what waits there grows old."""
+UNANSWERED = 20.0
+"""Seconds between two pings, and for their answer: who does not read for so long is let go."""
+CLOSING = 1.0
+"""Seconds that clients have for a goodbye."""
+
+
+class WebSocket:
+    """A server of updates. It listens when this returns.
+
+    token: what clients must show, in the header `Authorization: Bearer TOKEN` or as `?token=TOKEN`; needed
+    unless the address is a loopback one. origins: sites whose pages may read, such as "https://home.example";
+    those of this machine always may.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        token: str | None = None,
+        origins: Sequence[str] = (),
+        most: int = MOST_CLIENTS,
+    ) -> None:
+        self._serve = _load_serve()
+        if token is None and not address.is_loopback:
+            raise TytoError(
+                f"a WebSocket server at {address} can be reached from other machines and needs a token; for "
+                "this machine alone: 127.0.0.1"
+            )
+        if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii()):
+            raise TytoError(
+                f"a token needs at least {SHORTEST_TOKEN} ASCII characters, this one has {len(token)}; "
+                'python -c "import secrets; print(secrets.token_urlsafe())" makes one'
+            )
+        self._token, self._most = token, most
+        self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
+        self._clients: set[_Client] = set()
+        self._newest: str | None = None
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        began: Future[int] = Future()
+        self._thread = threading.Thread(target=self._run, args=(address, began), daemon=True)
+        self._thread.start()
+        self.address = Address(address.host, began.result())
+        """Where it listens."""
+
+    @property
+    def n_clients(self) -> int:
+        """Clients that are connected now."""
+        return len(self._clients)
+
+    def send(self, update: Update, moment: Moment) -> None:  # noqa: ARG002, the scores are not sent
+        """Hand over a frame."""
+        self._loop.call_soon_threadsafe(self._hand_out, update.json)
+
+    def close(self) -> None:
+        """Say goodbye to all clients, and stop listening."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(2 * CLOSING)
+
+    def _hand_out(self, text: str) -> None:
+        self._newest = text
+        for client in self._clients:
+            client.put(text)
+
+    def _run(self, address: Address, began: Future[int]) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            try:
+                runner.run(self._listen(address, began))
+            except OSError as error:
+                why = error.strerror or str(error)
+                began.set_exception(
+                    TytoError(f"cannot listen at {address}: {why}; is the port taken? Choose another one")
+                )
+
+    async def _listen(self, address: Address, began: Future[int]) -> None:
+        async with self._serve(
+            self._attend,
+            address.host,
+            address.port,
+            process_request=self._refusal,
+            compression=None,  # small messages, and no memory for each client
+            max_size=2**10,
+            write_limit=BUFFER,
+            ping_interval=UNANSWERED,
+            ping_timeout=UNANSWERED,
+            open_timeout=5.0,
+            close_timeout=CLOSING,
+            server_header=None,
+            logger=_SILENT,
+        ) as server:
+            began.set_result(server.sockets[0].getsockname()[1])
+            await self._stop.wait()
+
+    def _refusal(self, connection: Any, request: Any) -> Any:
+        """The answer to who may not come in; None: come in."""
+        if len(self._clients) >= self._most:
+            return connection.respond(503, "too many clients\n")
+        origins = request.headers.get_all("Origin")
+        if not all(self._is_welcome(origin) for origin in origins):
+            return connection.respond(403, "pages of other sites may not read this\n")
+        if self._token is not None and not self._has_token(request):
+            return connection.respond(401, "show the token: Authorization: Bearer TOKEN, or ?token=TOKEN\n")
+        return None
+
+    def _is_welcome(self, origin: str) -> bool:
+        if origin.lower() in self._origins:
+            return True
+        try:
+            host = urlsplit(origin).hostname
+        except ValueError:
+            return False
+        return bool(host) and Address(str(host), 1).is_loopback
+
+    def _has_token(self, request: Any) -> bool:
+        assert self._token is not None
+        kind, _, given = request.headers.get("Authorization", "").partition(" ")
+        if kind.lower() != "bearer":
+            given = parse_qs(urlsplit(request.path).query).get("token", [""])[0]
+        return hmac.compare_digest(given.strip().encode(), self._token.encode())
+
+    async def _attend(self, connection: Any) -> None:
+        """One client, from beginning to end."""
+        raw = connection.transport.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+        client = _Client()
+        if self._newest is not None:
+            client.put(self._newest)
+        self._clients.add(client)
+        sending = asyncio.create_task(client.send_all(connection))
+        try:
+            with suppress(_closed()):
+                async for _ in connection:  # what clients say is read, or their goodbye would not be seen
+                    pass
+        finally:
+            self._clients.discard(client)
+            sending.cancel()
+            with suppress(asyncio.CancelledError, _closed()):
+                await sending
+
+
+class _Client:
+    """What waits for one client."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[str] = deque(maxlen=LONGEST_QUEUE)
+        self._there = asyncio.Event()
+
+    def put(self, text: str) -> None:
+        self._waiting.append(text)
+        self._there.set()
+
+    async def send_all(self, connection: Any) -> None:
+        while True:
+            await self._there.wait()
+            self._there.clear()
+            while self._waiting:
+                await connection.send(self._waiting.popleft())
+
+
+_SILENT = logging.getLogger(__name__)
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
+def _closed() -> type[Exception]:
+    closed: type[Exception] = importlib.import_module("websockets.exceptions").ConnectionClosed
+    return closed
+
+
+def _load_serve() -> Any:
+    try:
+        return importlib.import_module("websockets.asyncio.server").serve
+    except ImportError as error:
+        raise MissingExtraError("WebSocket servers", "web") from error
