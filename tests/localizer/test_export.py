@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +11,29 @@ from typing import Any
 import pytest
 
 from tests.helpers.releases import simulate_nothing
-from tests.helpers.states import Kit, contents, ledger_says, make_kit, move_in, opened, read, settle
+from tests.helpers.states import (
+    Kit,
+    contents,
+    edit,
+    ledger_says,
+    make_kit,
+    move_in,
+    opened,
+    read,
+    settle,
+    wave,
+)
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.errors import FileError, MissingExtraError, TytoError
 from tytoalba.localizer import export, store
 from tytoalba.localizer.budget import epsilon_of, needed_noise, spent_in
 from tytoalba.localizer.model import Model
+from tytoalba.localizer.signed import FIRST, sign
 from tytoalba.localizer.store import export_exact, export_private
 from tytoalba.storage.age import is_sealed
 from tytoalba.storage.ledger import Ledger, ledger_path
-from tytoalba.storage.signatures import read_manifest, signature_path
+from tytoalba.storage.remembered import remembered_path, remembering
+from tytoalba.storage.signatures import find_signing_key, read_manifest, sign_file, signature_path
 
 pytest.importorskip("pyrage")
 pytest.importorskip("dp_accounting")
@@ -80,6 +94,24 @@ def test_its_signature_tells_nothing_of_what_was_taught(kit: Kit) -> None:
     assert dict(manifest.about) == {"unit": "lesson", "epsilon": 3.0, "delta": 1e-6}
 
 
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_nor_does_its_number_tell_how_much_was_taught(kit: Kit, forgotten: bool) -> None:
+    """The attack: the number came from the length of the ledger, a line for each lesson."""
+    numbers = []
+    for number in range(3):
+        written = released(kit.folder / "k.tyto", kit.folder / f"{number}.model", epsilon=1.0).signature
+        assert written
+        numbers.append(read_manifest(written.read_bytes()).sequence)
+        if forgotten:
+            remembered_path().unlink()
+            with remembering():
+                pass
+        kit.add(kit.folder / "k.tyto", 2)
+        with edit(kit.folder / "k.tyto") as localizer:
+            localizer.forget(wave(95.0, 0.4, 2), 95.0)
+    assert numbers == [FIRST + 1, FIRST + 2, FIRST + 3]
+
+
 def test_spending_adds_up_and_ends_with_the_budget(kit: Kit) -> None:
     state = kit.folder / "b.tyto"
     store.create(state, kit.start(), budget=4.0)
@@ -127,6 +159,10 @@ def test_nothing_is_spent_where_it_cannot_be_written(kit: Kit) -> None:
     for taken in ("k.tyto", "s.age", "notes.txt", "home", "link", "pipe"):
         with pytest.raises(FileError, match="is no model and stays as it is"):
             released(state, kit.folder / taken)
+    (kit.folder / "planted.model.sig").symlink_to("notes.txt")
+    with pytest.raises(FileError, match="nothing is written through links"):
+        released(state, kit.folder / "planted.model")
+    assert not (kit.folder / "planted.model").exists()
     with pytest.raises(TytoError, match="unit must be one of"):
         released(state, kit.folder / "m.model", unit="house")
     with pytest.raises(TytoError, match="epsilon must be"):
@@ -195,3 +231,44 @@ def test_what_a_merged_state_had_spent_counts(kit: Kit) -> None:
     with store.edit(other) as localizer:  # whose own was more
         localizer.merge(kit.lessons[1])
     assert epsilon_of(spent_in(Ledger.open(ledger_path(other)).entries), 1e-6) == pytest.approx(spent)
+
+
+@pytest.mark.parametrize("how", ["copied", "signed", "signed by an earlier version", "no owner"])
+def test_a_state_that_lost_its_ledger_does_not_get_its_budget_back(
+    kit: Kit, tmp_path: Path, how: str
+) -> None:
+    """The attack: a copy of a state without its ledger, merged into a new one whose budget is whole."""
+    state, other = kit.folder / "a.tyto", kit.folder / "b.tyto"
+    store.create(state, kit.start())
+    released(kit.folder / "k.tyto", "1.model", epsilon=5.0)
+    (other if how != "no owner" else tmp_path / "c.tyto").write_bytes((kit.folder / "k.tyto").read_bytes())
+    if how == "no owner":
+        kit.lessons[0].owned_by("").save(other)
+    elif how == "signed":  # where its ledger is, and sent without it
+        signature_path(other).write_bytes(signed(kit.folder / "k.tyto", other.name))
+    elif how != "copied":
+        sign_file(other, find_signing_key(), "state", FIRST)
+    with store.edit(state) as localizer:
+        localizer.merge(store.incoming(other, unsigned=not how.startswith("signed")))
+    spent = spent_in(Ledger.open(ledger_path(state)).entries)
+    expected = {"signed": needed_noise(5.0, 1e-6) ** -2, "no owner": 0.0}
+    assert spent == pytest.approx(expected.get(how, math.inf), rel=1e-3)
+
+
+def signed(state: Path, name: str) -> bytes:
+    """A signature of a state that lies beside its ledger, for a copy of another name."""
+    folder = state.parent / "elsewhere"
+    folder.mkdir()
+    copy = folder / name
+    copy.write_bytes(state.read_bytes())
+    ledger_path(copy).write_bytes(ledger_path(state).read_bytes())
+    return sign(copy, "state").read_bytes()
+
+
+def test_a_signature_says_what_was_spent_also_when_the_ledger_is_gone(kit: Kit) -> None:
+    state = kit.folder / "k.tyto"
+    released(state, "1.model", epsilon=5.0)
+    first = read_manifest(sign(state, "state").read_bytes())
+    assert first.about["spent"] == pytest.approx(needed_noise(5.0, 1e-6) ** -2, rel=1e-3)
+    ledger_path(state).unlink()
+    assert read_manifest(sign(state, "state").read_bytes()).about == first.about

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -204,15 +205,17 @@ def merge(
     """
     from tytoalba.localizer.localizer import Change
     from tytoalba.localizer.store import edit, incoming
-    from tytoalba.storage.ledger import ledger_path
 
     keys = keys_at_hand(identity)
     with edit(model, keys, unsigned) as localizer:
         found = [incoming(other, keys, unsigned) for other in others]
         done = [localizer.merge(other) for other in found]
     for path, other in zip(others, found, strict=True):
-        if other.owner and not ledger_path(path).exists():
-            note(f"{path.name} came without its ledger: what its private models spent counts as nothing")
+        if other.spent == inf:
+            note(
+                f"nobody can say what private models of {path.name} have spent, so {model.name} has nothing "
+                f"left to spend; its ledger, or a signature by its owner (`tyto sign {path.name}`), would say"
+            )
     lessons = tuple(name for change in done for name in change.lessons)
     _print_change(Change("merged", sum(change.n_frames for change in done), lessons), model, as_json)
 

@@ -28,8 +28,9 @@ from tytoalba.localizer.release import UNITS, Unit, private_model
 from tytoalba.storage.age import Keys, Recipient
 from tytoalba.storage.files import locked
 from tytoalba.storage.sealed import opened, write_secret
+from tytoalba.storage.signatures import signature_path
 from tytoalba.storage.tensors import kind_of
-from tytoalba.storage.writing import write_whole
+from tytoalba.storage.writing import require_writable, write_whole
 
 if TYPE_CHECKING:
     from tytoalba.localizer.worth import Worth  # which simulates, and takes half a second to import
@@ -117,7 +118,8 @@ def write_exact(
 
 
 def refuse_taken(path: Path, keys: Keys) -> None:
-    """Refuse to write over anything but a model: it may be the state itself."""
+    """Refuse to write over anything but a model: it may be the state itself. Its signature must fit, too."""
+    require_writable(signature_path(path))
     if not os.path.lexists(path):
         return
     is_model = False

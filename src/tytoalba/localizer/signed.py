@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from math import inf, isfinite
 from pathlib import Path
 
 from tytoalba.errors import FileError, SignatureError, TytoError
+from tytoalba.localizer.budget import spent_in
 from tytoalba.localizer.history import place_of
 from tytoalba.storage.files import read_bytes
 from tytoalba.storage.ledger import Ledger, ledger_path
@@ -19,6 +21,7 @@ from tytoalba.storage.remembered import Memory, recall, remembering
 from tytoalba.storage.signatures import (
     LARGEST,
     LARGEST_WHOLE,
+    Manifest,
     find_signing_key,
     read_manifest,
     require_trusted,
@@ -30,12 +33,14 @@ from tytoalba.storage.steps import Facts
 
 FIRST = 2**31
 """Sequence of the first signature: those of an earlier version were seconds since 1970, and are smaller."""
+SPENT = "spent"
+"""What private releases of a signed state have spent (`budget`); -1: everything."""
 
 
-def check_signature(path: Path, raw: bytes, kind: str, memory: Memory, unsigned: bool = False) -> None:
+def check_signature(path: Path, raw: bytes, kind: str, memory: Memory, unsigned: bool = False) -> Manifest:
     """Refuse what is not as it was signed, and what is older than what came by that name before.
 
-    unsigned: who signed this path before need not be trusted any more.
+    unsigned: who signed this path before need not be trusted any more. Returns what was signed.
     """
     signature = read_bytes(signature_path(path), LARGEST, error=SignatureError)
     signer = read_manifest(signature).signer
@@ -48,6 +53,7 @@ def check_signature(path: Path, raw: bytes, kind: str, memory: Memory, unsigned:
         with remembering() as memory:
             memory.put(memory.signed, name, max(manifest.sequence, memory.signed.get(name, 0)))
             memory.put(memory.places, place, f"{signer} {kind}")
+    return manifest
 
 
 def refuse_unsigned(path: Path, kind: str, memory: Memory, unsigned: bool = False) -> None:
@@ -86,14 +92,20 @@ def described(path: Path, raw: bytes, kind: str) -> str:
 def sign(path: Path, kind: str, about: Facts | None = None, at_least: int = 0) -> Path:
     """Sign a file for others. Its sequence is one more than the last: who has met it notices an older one.
 
-    at_least: the sequence is larger than this too, such as the length of a ledger that only grows.
+    at_least: the sequence is larger than this too, such as the number of exports that a ledger lists. What
+    private releases of a state have spent is signed with it, for those who merge it without its ledger.
     """
     key = find_signing_key()
     name = _name(key.fingerprint, kind, path)
     with remembering() as memory:
-        if os.path.lexists(beside := ledger_path(path.resolve())):
-            at_least = max(at_least, Ledger.open(beside).length)
-        written = _written_sequence(path, key.fingerprint)
+        before = _signed_before(path, key.fingerprint)
+        if kind == "state" and os.path.lexists(beside := ledger_path(path.resolve())):
+            ledger = Ledger.open(beside)
+            at_least = max(at_least, ledger.length)
+            about = {**(about or {}), **_told(spent_in(ledger.entries))}
+        elif kind == "state" and before and SPENT in before.about:
+            about = {**(about or {}), SPENT: before.about[SPENT]}
+        written = before.sequence if before else 0
         last = max(memory.signed.get(name, 0), written, FIRST + at_least - 1)
         if last >= LARGEST_WHOLE:
             raise SignatureError(f"{path.name} was signed with the largest number there is; rename it")
@@ -105,13 +117,23 @@ def sign(path: Path, kind: str, about: Facts | None = None, at_least: int = 0) -
     return signature
 
 
-def _written_sequence(path: Path, signer: str) -> int:
-    """Sequence of the signature that is beside a file already; 0 if it is none of this signer's."""
+def spent_by_signature(manifest: Manifest) -> float:
+    """What private releases of a state have spent, as its signature says; infinite where it does not."""
+    told = manifest.about.get(SPENT)
+    return float(told) if isinstance(told, int | float) and told >= 0 else inf
+
+
+def _told(spent: float) -> Facts:
+    return {SPENT: spent if isfinite(spent) else -1}
+
+
+def _signed_before(path: Path, signer: str) -> Manifest | None:
+    """What the signature beside a file says already; None if it is none of this signer's."""
     try:
         manifest = read_manifest(read_bytes(signature_path(path), LARGEST, error=SignatureError))
     except SignatureError:
-        return 0
-    return manifest.sequence if manifest.signer == signer else 0
+        return None
+    return manifest if manifest.signer == signer else None
 
 
 def _name(signer: str, kind: str, path: Path) -> str:

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ from tytoalba.localizer.history import (
 from tytoalba.localizer.localizer import Change, Localizer
 from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.release import Unit
-from tytoalba.localizer.signed import check_signature, described, refuse_unsigned, sign
+from tytoalba.localizer.signed import check_signature, described, refuse_unsigned, sign, spent_by_signature
 from tytoalba.localizer.state import State
 from tytoalba.storage.age import Identity, Keys, Recipient, is_sealed, open_bytes, seal_bytes
 from tytoalba.storage.files import locked
@@ -447,13 +447,18 @@ def incoming(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Loc
     raw, data = _contents(path, keys)
     localizer = Localizer.from_bytes(data, str(path))
     assert localizer.state  # a model is refused
-    if os.path.lexists(ledger_beside(path)):  # or nobody knows what private releases of it have spent
+    has_ledger = os.path.lexists(ledger_beside(path))
+    if has_ledger:
         localizer.spent = spent_in(Ledger.open(ledger_beside(path)).entries)
+    elif localizer.owner:  # nobody knows what private releases of it have spent: all, unless it is signed
+        localizer.spent = inf
     if unsigned and place_of(path) not in {*memory.paths, *memory.places}:
         return localizer
     if os.path.lexists(signature_path(path)):
-        check_signature(path, raw, "state", memory, unsigned)
-    elif localizer.owner and os.path.lexists(ledger_beside(path)):
+        manifest = check_signature(path, raw, "state", memory, unsigned)
+        if localizer.owner and not has_ledger:
+            localizer.spent = spent_by_signature(manifest)
+    elif localizer.owner and has_ledger:
         _require_vouched(path, raw, data, localizer, memory, unsigned)
     else:
         refuse_unsigned(path, "state", memory, unsigned)
@@ -573,8 +578,11 @@ def _to_export(path: Path, keys: Keys) -> Iterator[Source]:
 
 
 def _sign_model(path: Path, about: Facts, counter: Path | None = None) -> Path | None:
-    """Sign a model. counter: a ledger, whose length no later signature has less of."""
-    at_least = Ledger.open(counter).length if counter else 0
+    """Sign a model. counter: a ledger, which no later signature has fewer exports of.
+
+    Not its length: that tells how many lessons there were, which a private model hides.
+    """
+    at_least = Ledger.open(counter).seen().n_exports if counter else 0
     return sign(path, MODEL, dict(about), at_least) if has_extra() else None
 
 
