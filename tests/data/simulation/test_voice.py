@@ -153,6 +153,13 @@ def test_silent_speech_is_refused(tmp_path: Path) -> None:
         voices.speak(0, 100, rng())
 
 
+def npy(shape: str) -> bytes:
+    """A file of samples whose header says that they have this shape."""
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + bytes(400)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -164,6 +171,7 @@ def test_silent_speech_is_refused(tmp_path: Path) -> None:
         (b"", "cannot read it"),
         (b"\x93NUMPY\x01\x00", "cannot read it"),
         (pickle.dumps({"speech": 1}), "cannot read it"),
+        *((npy(shape), "cannot read it") for shape in ("(9" + 14 * "0" + ",)", 4000 * "(", 9000 * "-" + "1")),
     ],
 )
 def test_damaged_arrays_are_refused(tmp_path: Path, content: object, message: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 from pathlib import Path
+from tokenize import TokenError
 from typing import Protocol
 
 import numpy as np
@@ -135,8 +136,8 @@ def _load_npy(path: Path) -> Speech:
     wanted = f"{path}: expected an array (n_samples,) of mono speech at {SPEECH_RATE} Hz"
     try:
         mono = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{wanted}, cannot read it: {error}") from error
+    except (OSError, ValueError, EOFError, SyntaxError, TokenError, MemoryError) as error:
+        raise DataError(f"{wanted}, cannot read it: {str(error)[:200]}") from error
     if not isinstance(mono, np.ndarray) or mono.ndim != 1 or mono.dtype.kind not in "fiu":
         raise DataError(f"{wanted}, got {getattr(mono, 'dtype', 'an archive')} {getattr(mono, 'shape', '')}")
     return mono.astype(np.float32)
