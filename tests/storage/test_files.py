@@ -15,7 +15,7 @@ import pytest
 
 from tests.helpers.seals import mode, posix
 from tytoalba.errors import FileError, KeyFileError, LockedError, TytoError
-from tytoalba.storage.files import locked, read_bytes, user_folder
+from tytoalba.storage.files import locked, read_bytes, read_whole, user_folder
 
 HOLD = """
 import sys, time
@@ -47,6 +47,24 @@ def test_small_files_are_read_and_large_ones_refused(tmp_path: Path) -> None:
     for missing in (tmp_path, tmp_path / "none", Path(os.devnull), Path("\0")):
         with pytest.raises(KeyFileError, match="is not a file; check its spelling"):
             read_bytes(missing, 4, error=KeyFileError)
+
+
+@posix
+def test_what_never_ends_and_what_is_too_large_for_memory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(b"12345")
+    assert read_whole(path) == b"12345"
+    with path.open("r+b") as file:
+        file.truncate(2**43)  # 8 TiB, of which the disk holds nothing
+    for wrong, why in (
+        (path, "does not fit into memory"),
+        (tmp_path / "none", "no such file"),
+        (tmp_path, "is a folder"),
+        ("/dev/zero", "is a device, not a file"),
+        ("nul\0byte", "cannot be read"),
+    ):
+        with pytest.raises(FileError, match=why):
+            read_whole(wrong)
 
 
 @posix

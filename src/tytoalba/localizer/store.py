@@ -69,7 +69,7 @@ from tytoalba.localizer.release import Unit
 from tytoalba.localizer.signed import check_signature, described, refuse_unsigned, sign, spent_by_signature
 from tytoalba.localizer.state import State
 from tytoalba.storage.age import Identity, Keys, Recipient, is_sealed, open_bytes, seal_bytes
-from tytoalba.storage.files import locked
+from tytoalba.storage.files import locked, read_whole
 from tytoalba.storage.keys import default_recipients, recipients_path
 from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path, new_id
 from tytoalba.storage.remembered import Memory, recall
@@ -611,12 +611,7 @@ def _digest(data: bytes) -> str:
 
 def _contents(path: Path, keys: Keys) -> tuple[bytes, bytes]:
     """What a file holds, and the same opened if it is sealed, of one reading."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise FileError(
-            f"{path} cannot be read: {error.strerror}; check its spelling, its folder and its permissions"
-        ) from error
+    raw = read_whole(path)
     return raw, opened(raw, keys, str(path))
 
 

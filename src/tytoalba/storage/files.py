@@ -88,6 +88,19 @@ def explained(name: str | Path, error: type[TytoError] = FileError) -> Iterator[
         raise error(f"{name} cannot be read: {why}; check its permissions") from why
 
 
+def read_whole(path: str | Path) -> bytes:
+    """All that a file holds, as long as memory can hold it; devices, some of which never end, are refused."""
+    with explained(path):
+        kind = Path(path).stat().st_mode
+    if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+        raise FileError(f"{path} is a device, not a file; check the path")
+    try:
+        with explained(path):
+            return Path(path).read_bytes()
+    except MemoryError as why:
+        raise FileError(f"{path} does not fit into memory, as no such file should; check the path") from why
+
+
 @contextmanager
 def locked(path: str | Path, wait: float = 0.0) -> Iterator[None]:
     """Keep every other `locked(path)` out, in this process and in others, until the block ends.

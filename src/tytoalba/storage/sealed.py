@@ -34,7 +34,7 @@ from tytoalba.storage.age import (
     seal_bytes,
     seal_stream,
 )
-from tytoalba.storage.files import explained, locked
+from tytoalba.storage.files import explained, locked, read_whole
 from tytoalba.storage.writing import whole_file
 
 Advance = Callable[[int], None]
@@ -48,8 +48,7 @@ def opened(data: bytes, keys: Keys, name: str) -> bytes:
 
 def read_secret(path: str | Path, keys: Keys = None) -> bytes:
     """All that a file holds; opened in memory if it is sealed, as it is otherwise."""
-    with _reading(path) as file:
-        return opened(file.read(), keys, str(path))
+    return opened(read_whole(path), keys, str(path))
 
 
 def write_secret(path: str | Path, data: bytes, recipients: Sequence[Recipient] | None = None) -> None:
