@@ -143,7 +143,10 @@ def accuracies(array: MicArray, seed: int) -> dict[str, Any]:
     for name, exact in (("exact", True), ("floats", False)):
         frames = simulate_features(simulation, "test", replace(prior.gcc, exact=exact))
         rows = [row for row in judge(prior, frames) if row.who == "blend"]
-        found |= {"frames": len(frames), name: {row.n_sources: round(row.acc, 3) for row in rows}}
+        n = {row.n_sources: row.n_frames for row in rows}
+        acc = {row.n_sources: round(row.acc, 3) for row in rows}
+        talkers = sum(k * n[k] * acc[k] for k in n) / sum(k * n[k] for k in n)
+        found |= {"frames": n, name: acc | {"all talkers": round(talkers, 3)}}
     return found
 
 
