@@ -52,7 +52,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         localizer.teach(wave(200.0, 0.4, 1), 200.0)
         store.create(folder / "k.tyto", localizer)
         store.create(folder / "s.age", localizer, sealed=True)
-        store.export(localizer, folder / "m.model")
+        store.export_exact(localizer, folder / "m.model", plain=True)
         yield folder
 
 

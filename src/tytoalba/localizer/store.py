@@ -73,7 +73,7 @@ from tytoalba.storage.files import locked, read_whole
 from tytoalba.storage.keys import default_recipients, recipients_path
 from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path, new_id
 from tytoalba.storage.remembered import Memory, recall
-from tytoalba.storage.sealed import opened, write_secret
+from tytoalba.storage.sealed import opened
 from tytoalba.storage.signatures import find_signing_key, signature_path
 from tytoalba.storage.steps import START
 from tytoalba.storage.tensors import kind_of
@@ -498,27 +498,6 @@ def restore(path: str | Path, agrees: Callable[[str], bool], keys: Keys = None) 
 def _require_agreed(agrees: Callable[[str], bool], words: str) -> None:
     if not agrees(words):
         raise TytoError("nothing was changed")
-
-
-def export(localizer: Localizer, path: str | Path, reasons: Sequence[str] = ()) -> Path | None:
-    """Write a model that may be shared, signed if that is possible; returns the signature's path.
-
-    reasons: why it should not be released (`attacks.release_gate`); written into the signature. An older
-    model is replaced, anything else that is there is not: it may be the state itself.
-    """
-    path = Path(path)
-    data = localizer.model.coarse().to_bytes()
-    with locked(path):
-        if os.path.lexists(path) and not (path.is_file() and kind_of(path.read_bytes()) == MODEL):
-            raise FileError(f"{path} is there already, is no model and stays as it is; choose another name")
-        write_secret(path, data)
-        path.chmod(0o644)
-        if not has_extra():
-            return None
-        about: dict[str, str | int | float] = {"frames": localizer.n_frames}
-        if reasons:
-            about["released against"] = "; ".join(reasons)[:500]
-        return sign(path, MODEL, about)
 
 
 def export_private(
