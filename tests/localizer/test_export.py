@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,14 @@ from tytoalba.localizer.store import export_exact, export_private
 from tytoalba.storage.age import is_sealed
 from tytoalba.storage.ledger import Ledger, ledger_path
 from tytoalba.storage.remembered import remembered_path, remembering
-from tytoalba.storage.signatures import find_signing_key, read_manifest, sign_file, signature_path
+from tytoalba.storage.signatures import (
+    TrustStore,
+    find_signing_key,
+    read_manifest,
+    sign_file,
+    signature_path,
+    signing_key_path,
+)
 
 pytest.importorskip("pyrage")
 pytest.importorskip("dp_accounting")
@@ -233,7 +241,13 @@ def test_what_a_merged_state_had_spent_counts(kit: Kit) -> None:
     assert epsilon_of(spent_in(Ledger.open(ledger_path(other)).entries), 1e-6) == pytest.approx(spent)
 
 
-@pytest.mark.parametrize("how", ["copied", "signed", "signed by an earlier version", "no owner"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("copied", "empty ledger", "cut ledger", "whole", "a stranger's"),
+        *("signed", "signed by an earlier version", "no owner"),
+    ],
+)
 def test_a_state_that_lost_its_ledger_does_not_get_its_budget_back(
     kit: Kit, tmp_path: Path, how: str
 ) -> None:
@@ -244,15 +258,31 @@ def test_a_state_that_lost_its_ledger_does_not_get_its_budget_back(
     (other if how != "no owner" else tmp_path / "c.tyto").write_bytes((kit.folder / "k.tyto").read_bytes())
     if how == "no owner":
         kit.lessons[0].owned_by("").save(other)
+    elif how in LEDGERS:
+        ledger_path(other).write_bytes(LEDGERS[how](ledger_path(kit.folder / "k.tyto").read_bytes()))
     elif how == "signed":  # where its ledger is, and sent without it
         signature_path(other).write_bytes(signed(kit.folder / "k.tyto", other.name))
     elif how != "copied":
         sign_file(other, find_signing_key(), "state", FIRST)
+    if how == "a stranger's":
+        for own in (signing_key_path(), TrustStore().path):
+            own.unlink()
+        state = kit.folder / "mine.tyto"
+        store.create(state, kit.start())
     with store.edit(state) as localizer:
         localizer.merge(store.incoming(other, unsigned=not how.startswith("signed")))
     spent = spent_in(Ledger.open(ledger_path(state)).entries)
-    expected = {"signed": needed_noise(5.0, 1e-6) ** -2, "no owner": 0.0}
+    told = needed_noise(5.0, 1e-6) ** -2
+    expected = {"signed": told, "whole": told, "a stranger's": told, "no owner": 0.0}
     assert spent == pytest.approx(expected.get(how, math.inf), rel=1e-3)
+
+
+LEDGERS: dict[str, Callable[[bytes], bytes]] = {
+    "empty ledger": lambda _: b"",
+    "cut ledger": lambda whole: b"".join(whole.splitlines(keepends=True)[:2]),
+    "whole": lambda whole: whole,
+    "a stranger's": lambda whole: whole,
+}
 
 
 def signed(state: Path, name: str) -> bytes:

@@ -74,7 +74,7 @@ from tytoalba.storage.keys import default_recipients, recipients_path
 from tytoalba.storage.ledger import Ledger, keyed_id, ledger_path, new_id
 from tytoalba.storage.remembered import Memory, recall
 from tytoalba.storage.sealed import opened
-from tytoalba.storage.signatures import find_signing_key, signature_path
+from tytoalba.storage.signatures import TrustStore, find_signing_key, signature_path
 from tytoalba.storage.steps import START
 from tytoalba.storage.tensors import kind_of
 from tytoalba.storage.writing import remove_unfinished, write_whole
@@ -447,22 +447,37 @@ def incoming(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Loc
     raw, data = _contents(path, keys)
     localizer = Localizer.from_bytes(data, str(path))
     assert localizer.state  # a model is refused
-    has_ledger = os.path.lexists(ledger_beside(path))
-    if has_ledger:
-        localizer.spent = spent_in(Ledger.open(ledger_beside(path)).entries)
-    elif localizer.owner:  # nobody knows what private releases of it have spent: all, unless it is signed
-        localizer.spent = inf
+    spent = _spent(path, localizer, _digest(data))
+    localizer.spent = inf if spent is None else spent
     if unsigned and place_of(path) not in {*memory.paths, *memory.places}:
         return localizer
     if os.path.lexists(signature_path(path)):
         manifest = check_signature(path, raw, "state", memory, unsigned)
-        if localizer.owner and not has_ledger:
-            localizer.spent = spent_by_signature(manifest)
-    elif localizer.owner and has_ledger:
+        localizer.spent = spent_by_signature(manifest) if spent is None else spent
+    elif localizer.owner and os.path.lexists(ledger_beside(path)):
         _require_vouched(path, raw, data, localizer, memory, unsigned)
     else:
         refuse_unsigned(path, "state", memory, unsigned)
     return localizer
+
+
+def _spent(path: Path, localizer: Localizer, digest: str) -> float | None:
+    """What private releases of a state have spent, as its ledger says; None if that is missing or not right.
+
+    A state that nobody owns was never released privately.
+    """
+    if not localizer.owner:
+        return 0.0
+    beside, known = ledger_beside(path), TrustStore()
+    try:
+        others = [entry.signer for entry in Ledger.open(beside).entries if entry.signer in known]
+        ledger = Ledger.open(beside, trusted=[localizer.owner, *others])
+        ledger.verify()
+        with suppress(UnfinishedStepError):
+            ledger.check_state(digest)
+    except TytoError:
+        return None
+    return spent_in(ledger.entries)
 
 
 def restore(path: str | Path, agrees: Callable[[str], bool], keys: Keys = None) -> dict[str, Any]:
