@@ -21,7 +21,7 @@ from tytoalba.signal.gcc import (
     SPEECH_BAND,
     Band,
     GccPhat,
-    _whole_transforms,
+    whole_transforms,
     gcc_phat,
     min_max,
 )
@@ -551,7 +551,7 @@ def test_exact_ones_refuse_what_the_others_refuse() -> None:
 def test_sums_of_exact_ones_stay_below_two_to_the_53() -> None:
     for n in (64, 8192, 8193, 2**15):
         gcc = GccPhat(((0, 1),), n, 48000, 1, exact=True)
-        ((even, odd, unit),) = _whole_transforms(gcc)
+        ((even, odd, unit),) = whole_transforms(gcc)
         largest = (2.0**PHASE_BITS + 1) ** 2 * 2 * (np.abs(even[:, 1]).sum() + np.abs(odd[:, 0]).sum())
         assert largest < 2.0**53
         assert np.frexp(unit * even[:, 0].sum() * 2.0 ** (2 * PHASE_BITS))[0] == 0.5

@@ -141,7 +141,7 @@ def test_silence_has_no_phases() -> None:
 
 def test_bins_at_the_edge_of_what_is_dropped_are_decided_alike() -> None:
     n = 64
-    floor = 2.0 ** (1 + module._floor_shift(n))  # of samples whose largest is 1
+    floor = 2.0 ** (1 + module.floor_shift(n))  # of samples whose largest is 1
     for k, kept in ((0, True), (1, False)):
         y = np.zeros(n)
         y[:2] = 1.0, -1.0 + floor * (1 - k * 2.0**-30)  # the sum is the bin of 0 Hz

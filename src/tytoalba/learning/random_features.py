@@ -116,6 +116,11 @@ class RandomFourier:
         """The same features as int8, `quantize(transform(Z))`, computed without the floats between."""
         return self._look_up("codes", Z, np.int8)
 
+    @property
+    def whole(self) -> dict[str, NDArray[Any]]:
+        """What `codes` computes with: W in steps of 2^-WEIGHT_BITS, b in steps of a turn, codes of a turn."""
+        return {name: self._constants.beside(self.weights)[name] for name in ("W", "b", "codes")}
+
     def _look_up(self, table: str, Z: Array, dtype: type) -> Array:
         Z = _checked_rows(Z, self.n_inputs)
         here = self._constants.beside(Z)

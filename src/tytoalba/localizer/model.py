@@ -72,7 +72,8 @@ class Model:
     private: dict[str, Any] | None = None
 
     @cached_property
-    def _inputs(self) -> Inputs:
+    def inputs(self) -> Inputs:
+        """From features to random features."""
         o = self.options
         return Inputs(
             task_of(self.prior, int(o["seed"])),
@@ -84,7 +85,7 @@ class Model:
         )
 
     @cached_property
-    def _whole(self) -> tuple[NDArray[np.float64], float]:
+    def whole_weights(self) -> tuple[NDArray[np.float64], float]:
         """W in whole steps, and what a step of a score is worth; 127 x 50000 x 2^30 is below 2^53."""
         step = 2.0 ** (np.ceil(np.log2(max(float(np.abs(self.W).max()), 1e-30))) - 30)
         return np.rint(self.W.astype(np.float64) / step), step / SCALE
@@ -94,14 +95,14 @@ class Model:
 
         The same to the bit whatever the batch: their sums are of whole numbers.
         """
-        W, step = self._whole
-        views = views_of(self._inputs.task)[: int(self.options["views"])]
+        W, step = self.whole_weights
+        views = views_of(self.inputs.task)[: int(self.options["views"])]
         n = self.prior.n_directions
         result = np.zeros((len(X), n), np.float32)
         for start in range(0, len(X), BLOCK):
             rows = slice(start, start + BLOCK)
             for view, order in views:
-                H, B = self._inputs.codes(X[rows][:, order])
+                H, B = self.inputs.codes(X[rows][:, order])
                 found = (H.astype(np.float64) @ W * step).astype(np.float32)
                 prior = view.back(B - found[:, n:]) * self.weight
                 result[rows] += (view.back(found[:, :n]) + prior) / len(views)

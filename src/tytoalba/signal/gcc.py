@@ -241,7 +241,7 @@ class GccPhat:
         from scipy.fft import rfft
 
         n_frames, n_mics, n = looks[0].shape
-        window, tables, n_looks = hamming(n), _whole_transforms(self), len(looks)
+        window, tables, n_looks = hamming(n), whole_transforms(self), len(looks)
         shape = n_looks, len(self.band_list), len(self.pairs), self.n_lags
         result: Any = np.empty((n_frames, *shape), looks[0].dtype)
         block = max(1, SAMPLES_AT_ONCE // (n_looks * n_mics * n))
@@ -335,7 +335,7 @@ class GccPhat:
         start, stop = self.span
         if self.exact:
             re, im = phases_of_tensor(x.double() * on_device(hamming(self.n_samples).copy()), start, stop)
-            tables = _whole_transforms(self)
+            tables = whole_transforms(self)
         else:
             X = torch.fft.rfft(x * on_device(_hamming(self.n_samples, numpy_dtype)), dim=-1)[..., start:stop]
             size = X.abs()
@@ -423,7 +423,7 @@ def _inverse_transform(gcc: GccPhat, start: int, stop: int, dtype: str) -> tuple
 
 
 @lru_cache(maxsize=64)
-def _whole_transforms(gcc: GccPhat) -> list[tuple[Float, Float, float]]:
+def whole_transforms(gcc: GccPhat) -> list[tuple[Float, Float, float]]:
     """The same of each band in whole numbers, and what one of their products' sums is worth.
 
     Every sum is below 2^53: two phases are at most 2^22 (1 + 2^-10), the weights of all bins n_samples.

@@ -100,7 +100,7 @@ def phases(y: Values, start: int, stop: int, rfft: Callable[..., Any]) -> tuple[
     X = rfft(y, axis=-1)
     parts = X.view(np.float64)
     peak = np.maximum(parts.max(axis=-1), -parts.min(axis=-1))  # (...)
-    floor = np.where(peak == 0.0, np.inf, np.ldexp(1.0, exponent + _floor_shift(y.shape[-1])))
+    floor = np.where(peak == 0.0, np.inf, np.ldexp(1.0, exponent + floor_shift(y.shape[-1])))
     X = X[..., start:stop]
     re, im = np.ascontiguousarray(X.real), np.ascontiguousarray(X.imag)
     size = re * re
@@ -140,7 +140,7 @@ def phases_of_tensor(y: Any, start: int, stop: int) -> tuple[Any, Any]:
         y, exponent = torch.ldexp(torch.ldexp(y, -half), half - exponent[..., None]), 0 * exponent
     X = torch.fft.rfft(y, dim=-1)
     peak = torch.view_as_real(X).flatten(-2).abs().amax(-1)
-    floor = torch.ldexp(torch.ones_like(peak), exponent + _floor_shift(y.shape[-1]))
+    floor = torch.ldexp(torch.ones_like(peak), exponent + floor_shift(y.shape[-1]))
     floor = torch.where(peak == 0.0, torch.inf, floor)
     X = X[..., start:stop]
     size, wrong = (X.real.square() + X.imag.square()).sqrt(), (GUARD * peak)[..., None]
@@ -192,7 +192,7 @@ def settled(y: Values, k: int) -> tuple[int, int]:
         for which in (0, 1)
     )
     power = real * real + imag * imag
-    floor = 1 << (2 * TABLE_BITS + _floor_shift(n))
+    floor = 1 << (2 * TABLE_BITS + floor_shift(n))
     if power < floor * floor:
         return 0, 0
     return _rounded(real, power), _rounded(-imag, power)
@@ -206,7 +206,7 @@ def _rounded(value: int, power: int) -> int:
     return whole if value >= 0 else -whole
 
 
-def _floor_shift(n: int) -> int:
+def floor_shift(n: int) -> int:
     """log2 of the floor over that of the largest sample."""
     return -FLOOR_BITS + (n.bit_length() + 1) // 2
 

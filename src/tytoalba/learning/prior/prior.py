@@ -179,6 +179,11 @@ class Prior:
             real[name] = np.rint(real[name] * GRID) / GRID
         return {"numpy": real}
 
+    @property
+    def real_arrays(self) -> dict[str, Array]:
+        """What `logits` and `standardised` compute with: weights, steering and constants, float64."""
+        return dict(self._places["numpy"])
+
     def _beside(self, X: Array) -> dict[str, Array]:
         place = "numpy" if isinstance(X, np.ndarray) else str(X.device)
         if place not in self._places:
