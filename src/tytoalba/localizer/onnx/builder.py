@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, Literal
 
@@ -82,7 +82,11 @@ class Builder:
 
     def cast(self, x: Name, dtype: type[Any]) -> Name:
         """As another type."""
-        return self.op("Cast", x, to=self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+        return self.op("Cast", x, to=self._kind(dtype))
+
+    def _kind(self, dtype: type[Any]) -> int:
+        """ONNX's number of a type."""
+        return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def rounded(self, x: Name) -> Name:
         """To the nearest whole number, halves to the even one; as it is where nothing is rounded."""
@@ -125,3 +129,40 @@ class Builder:
     def join(self, parts: Sequence[Name], axis: int) -> Name:
         """Side by side."""
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=axis)
+
+    def to_bytes(
+        self,
+        inputs: Mapping[Name, Sequence[int | str]],
+        outputs: Mapping[Name, tuple[Name, type[Any], Sequence[int | str]]],
+        about: Mapping[str, str],
+    ) -> bytes:
+        """The file. inputs: shapes of float32; outputs: what each is called inside, its type and its shape.
+
+        A name in place of a number is any size. about: metadata.
+        """
+        import tytoalba
+
+        helper = self.onnx.helper
+        called = [helper.make_node("Identity", [inside], [name]) for name, (inside, *_) in outputs.items()]
+        float32 = self.onnx.TensorProto.FLOAT
+        kinds = {name: self._kind(kind) for name, (_, kind, _) in outputs.items()}
+        graph = helper.make_graph(
+            [*self.nodes, *called],
+            "tytoalba",
+            [helper.make_tensor_value_info(name, float32, shape) for name, shape in inputs.items()],
+            [
+                helper.make_tensor_value_info(name, kinds[name], shape)
+                for name, (_, _, shape) in outputs.items()
+            ],
+            [self.onnx.numpy_helper.from_array(values, name) for name, values in self.constants.items()],
+        )
+        made = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="tytoalba",
+            producer_version=tytoalba.__version__,
+        )
+        helper.set_model_props(made, dict(about))
+        self.onnx.checker.check_model(made)
+        return bytes(made.SerializeToString(deterministic=True))

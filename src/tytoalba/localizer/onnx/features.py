@@ -25,8 +25,9 @@ SMALLEST, LARGEST = {"same": -170, "fast": -100}, {"same": 160, "fast": 120}
 
 
 def codes(g: Builder, frames: Name, gcc: GccPhat) -> Name:
-    """GCC-PHAT in steps of 1/INPUT_GRID, (n_frames, looks, bands x pairs, lags), of frames (.., mics, samples).
+    """GCC-PHAT in steps of 1/INPUT_GRID, (n_frames, looks, bands x pairs, lags).
 
+    frames: (n_frames, n_mics, n_samples) float32, with the microphones in the order of the prior.
     The first look is the whole frame, the others are its windows.
     """
     n = gcc.whole.n_samples
@@ -51,8 +52,7 @@ def _n_mics(gcc: GccPhat) -> int:
 
 def _look(g: Builder, x: Name, gcc: GccPhat) -> Name:
     """GCC-PHAT (n_frames, looks, bands x pairs, lags), real, of x (n_frames, looks, mics, samples)."""
-    y = _scaled(g, g.op("Mul", x, g.whole(hamming(gcc.n_samples), 2.0**-WINDOW_BITS)))
-    re, im = _phases(g, y, gcc)
+    re, im = phases(g, x, gcc)
     first, second = (list(side) for side in zip(*gcc.pairs, strict=True))
     ri, rj, ii, ij = (g.take(part, index, 2) for part in (re, im) for index in (first, second))
     real = g.op("Add", g.op("Mul", ri, rj), g.op("Mul", ii, ij))
@@ -83,8 +83,12 @@ def _scaled(g: Builder, y: Name) -> Name:
     return g.op("Mul", y, g.op("Gather", g.constant(factors), place, axis=0))
 
 
-def _phases(g: Builder, y: Name, gcc: GccPhat) -> tuple[Name, Name]:
-    """Unit phases in steps of 2^-PHASE_BITS of the bins of `span`, real and imaginary; weak bins are 0."""
+def phases(g: Builder, x: Name, gcc: GccPhat) -> tuple[Name, Name]:
+    """Unit phases of x (n_frames, looks, mics, n), real and imaginary, in steps of 2^-PHASE_BITS.
+
+    Of the bins of `span`; those that are too weak are 0.
+    """
+    y = _scaled(g, g.op("Mul", x, g.whole(hamming(gcc.n_samples), 2.0**-WINDOW_BITS)))
     re, im = _spectrum(g, y, gcc.n_samples, *gcc.span)
     size = g.op("Sqrt", g.op("Add", g.op("Mul", re, re), g.op("Mul", im, im)))
     kept = g.op("GreaterOrEqual", size, g.constant(2.0 ** floor_shift(gcc.n_samples)))
@@ -108,9 +112,9 @@ def _spectrum(g: Builder, y: Name, n: int, start: int, stop: int) -> tuple[Name,
     cosine, sine = _turns(n, columns * np.outer(k1, r))
     y = g.op("MatMul", g.constant(np.concatenate([cosine, -sine])), _grid(g, y, rows, columns))
     re, im = g.cut(y, 3, 0, rows), g.cut(y, 3, rows, 2 * rows)  # (.., k1, c)
-    cosine, sine = (g.constant(part) for part in _turns(n, np.outer(k1, c)))
-    turned_re = g.op("Add", g.op("Mul", re, cosine), g.op("Mul", im, sine))
-    turned_im = g.op("Sub", g.op("Mul", im, cosine), g.op("Mul", re, sine))
+    between = [g.constant(part) for part in _turns(n, np.outer(k1, c))]
+    turned_re = g.op("Add", g.op("Mul", re, between[0]), g.op("Mul", im, between[1]))
+    turned_im = g.op("Sub", g.op("Mul", im, between[0]), g.op("Mul", re, between[1]))
     cosine, sine = _turns(n, rows * np.outer(c, k2))
     both = np.block([[cosine, -sine], [sine, cosine]])  # (2 columns, real and imaginary of n_needed)
     found = g.op("MatMul", g.join([turned_re, turned_im], axis=4), g.constant(both))

@@ -21,7 +21,7 @@ from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import Fit, fit, fitting_prior
 from tytoalba.localizer.model import Model, task_of
 from tytoalba.localizer.onnx import features, learner, network
-from tytoalba.localizer.onnx.builder import IR_VERSION, OPSET, PRECISIONS, Builder, Name, Precision
+from tytoalba.localizer.onnx.builder import PRECISIONS, Builder, Name, Precision
 from tytoalba.signal.angles import N_DIRECTIONS
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.symmetry import Symmetry, symmetries
@@ -83,9 +83,10 @@ def onnx_bytes(known: Known, precision: Precision = "same") -> bytes:
     if precision not in PRECISIONS:
         raise TytoError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
     g = Builder(precision)
-    scores = _scores(g, known)
-    g.nodes.append(g.onnx.helper.make_node("Identity", [scores], [OUTPUT]))
-    return _written(g, known)
+    array = known.array
+    scores = _scores(g, known), np.float32, ("n_frames", N_DIRECTIONS)
+    frames = ("n_frames", array.n_mics, array.frame_length)
+    return g.to_bytes({INPUT: frames}, {OUTPUT: scores}, metadata(known, precision))
 
 
 def metadata(known: Known, precision: Precision) -> dict[str, str]:
@@ -132,7 +133,9 @@ def _scores(g: Builder, known: Known) -> Name:
     return _mounted(g, mean, known)
 
 
-def _learned(g: Builder, model: Model, views: Sequence[Symmetry], logits: Name, maps: Name, seen: Name) -> Name:
+def _learned(
+    g: Builder, model: Model, views: Sequence[Symmetry], logits: Name, maps: Name, seen: Name
+) -> Name:
     """Scores of a model, (n_frames, 360), in the frame of its prior (`Model.scores`)."""
     sides = _apart(g, maps, views)
     weight = _single(g, model.weight)
@@ -171,10 +174,10 @@ def _apart(g: Builder, maps: Name, views: Sequence[Symmetry]) -> list[Name]:
     if len(views) == 1:
         return [maps]
     by_view = g.reshape(maps, len(views), -1, N_DIRECTIONS)
-    degrees = np.arange(N_DIRECTIONS)[None]
+    degrees = np.arange(float(N_DIRECTIONS))[None]
     parts = [g.take(by_view, k, 0) for k in range(len(views))]
     return [
-        g.take(part, view.back(degrees)[0], 1) if view.mirrored or view.turn else part
+        g.take(part, view.back(degrees)[0].astype(np.intp), 1) if view.mirrored or view.turn else part
         for part, view in zip(parts, views, strict=True)
     ]
 
@@ -205,28 +208,3 @@ def _between(
 
 def _single(g: Builder, values: Any) -> Name:
     return g.constant(values, np.float32)
-
-
-def _written(g: Builder, known: Known) -> bytes:
-    import tytoalba
-
-    helper, float32 = g.onnx.helper, g.onnx.TensorProto.FLOAT
-    array = known.array
-    graph = helper.make_graph(
-        g.nodes,
-        "tytoalba",
-        [helper.make_tensor_value_info(INPUT, float32, ["n_frames", array.n_mics, array.frame_length])],
-        [helper.make_tensor_value_info(OUTPUT, float32, ["n_frames", N_DIRECTIONS])],
-        [g.onnx.numpy_helper.from_array(values, name) for name, values in g.constants.items()],
-        doc_string="Frames of sound to scores of directions; metadata_props say of which array.",
-    )
-    made = helper.make_model(
-        graph,
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="tytoalba",
-        producer_version=tytoalba.__version__,
-    )
-    helper.set_model_props(made, metadata(known, g.precision))
-    g.onnx.checker.check_model(made)
-    return bytes(made.SerializeToString(deterministic=True))

@@ -26,7 +26,7 @@ from tytoalba.localizer.onnx.builder import Builder, Name
 
 
 def logits(g: Builder, codes: Name, prior: Prior) -> Name:
-    """Logits (n_frames, 360) on the grid, real, of codes (n_frames, looks, maps, lags) as `features` gives."""
+    """Logits (n_frames, 360) on the grid, real, of codes as `features.codes` gives them."""
     weights = prior.real_arrays
     w = {name: g.whole(weights[name], prior.steps[name]) for name in prior.weights if not _is_added(name)}
     w |= {name: g.whole(weights[name], 1 / GRID) for name in prior.weights if _is_added(name)}
