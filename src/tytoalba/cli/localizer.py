@@ -1,8 +1,7 @@
-"""`tyto new`, `learn`, `teach`, `forget`, `merge`, `export`: a localizer of one's own, in a file."""
+"""`tyto new`, `learn`, `teach`, `forget`, `merge`: a localizer of one's own, in a file."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from math import inf
 from pathlib import Path
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tytoalba.cli.console import chosen_array, err, note, out, plural, print_json, progress_bar, say
+from tytoalba.cli.console import chosen_array, note, out, plural, print_json, progress_bar, say
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile, Unsigned
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
     from tytoalba.data.recording import Recording
-    from tytoalba.localizer.export import Exported
     from tytoalba.localizer.localizer import Change
     from tytoalba.storage.age import Keys
 
@@ -218,121 +216,6 @@ def merge(
             )
     lessons = tuple(name for change in done for name in change.lessons)
     _print_change(Change("merged", sum(change.n_frames for change in done), lessons), model, as_json)
-
-
-def export(
-    state: StateFile,
-    output: Annotated[Path, typer.Argument(help="Model to write: it locates and cannot be taught.")],
-    unit: Annotated[
-        str,
-        typer.Option(
-            help="Whose presence is hidden: lesson (one recording that was taught, however long), frame (one "
-            "of 171 ms: weak), or person (all lessons of one --who; those without a name are one person)."
-        ),
-    ] = "lesson",
-    epsilon: Annotated[
-        float,
-        typer.Option(help="How well: chances change by a factor of at most exp(epsilon). 1 is strong."),
-    ] = 3.0,
-    delta: Annotated[float, typer.Option(help="But for this chance.")] = 1e-6,
-    exact: Annotated[
-        bool,
-        typer.Option("--exact", help="All that was learned, for your own devices: as secret as the state."),
-    ] = False,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="With --exact: do not seal it for your keys.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", hidden=True)] = False,
-    unsigned: Unsigned = False,
-    identity: IdentityFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Make a model that can be shared: private, so that nobody can tell whether a lesson was among them.
-
-    A private model corrects by how much the device hears beside the true direction, and tells nothing else.
-    Noise hides each lesson; with few lessons it hides everything, and then the untaught prior is as good. The
-    command says what the model is worth on simulated frames. Each private model spends some of the budget of
-    the state (`tyto new --budget`), which cannot be got back.
-
-    --exact writes the weights as they are. Who has that file can find out as much as from the state itself:
-    it is sealed for your keys, for your own devices (docs/privacy.md).
-
-    Examples:
-
-      tyto export kitchen.tyto kitchen.model
-
-      tyto export kitchen.tyto kitchen.model --unit person --epsilon 1
-
-      tyto export kitchen.tyto kitchen.model.age --exact
-    """
-    from tytoalba.localizer.store import export_exact, export_private, read
-
-    keys = keys_at_hand(identity)
-    if force:
-        note("--force is not needed any more: a private model is safe to share, an exact one is sealed")
-    if exact:
-        written = export_exact(read(state, keys, unsigned), output, plain=plain, keys=keys)
-    else:
-        if plain:
-            raise TytoError("--plain is for --exact: private models are never sealed")
-        chosen: Any = unit
-        with err.status("drawing noise, and trying the model on simulated frames..."):
-            written = export_private(state, output, epsilon=epsilon, delta=delta, unit=chosen, keys=keys)
-    if as_json:
-        print_json(_exported(written))
-    else:
-        _print_exported(written)
-
-
-def _exported(written: Exported) -> dict[str, Any]:
-    about: dict[str, Any] = {
-        "model": str(written.path),
-        "private": written.model.private,
-        "signature": str(written.signature) if written.signature else None,
-    }
-    if written.worth is None:
-        return about | {"advice": list(written.advice)}
-    worth = asdict(written.worth) | {"better": written.worth.is_better}
-    spent = {"spent": round(written.spent, 4), "budget": written.budget, "weaker": list(written.weaker)}
-    return about | {"worth": worth, **spent}
-
-
-def _print_exported(written: Exported) -> None:
-    from tytoalba.localizer.release import UNITS
-
-    size = f"{written.path.stat().st_size / 1e6:.1f} MB"
-    signed = f", signed: {written.signature}" if written.signature else ""
-    promise, worth = written.model.private, written.worth
-    if promise is None or worth is None:
-        say(f"{written.path}: {size}, exact{signed}")
-        note(
-            "this file is as secret as the state: the sums follow from its weights. For your own devices only"
-        )
-        for reason in written.advice:
-            note(f"all the more so: {reason}")
-        return
-    say(f"{written.path}: {size}, private{signed}")
-    out.print(
-        f"hidden: {UNITS[promise['unit']]}; epsilon {promise['epsilon']:g}, delta {promise['delta']:g}",
-        soft_wrap=True,
-    )
-    out.print(f"spent, with all releases before: epsilon {written.spent:.2f} of {written.budget:g}")
-    for weaker in written.weaker:
-        note(f"an earlier release hid a {weaker} only: together they promise no more than that")
-    on = f"on {worth.n_frames} simulated frames of devices that are off as the noisy sums say"
-    if worth.is_better:
-        out.print(
-            f"worth, {on}: {worth.release:.1f} % within 5 degrees, {worth.release - worth.prior:+.1f} points "
-            f"over the untaught prior (90 %: {worth.low:+.1f} to {worth.high:+.1f}); without noise it would "
-            f"be {worth.without_noise:.1f} %",
-            soft_wrap=True,
-        )
-    else:
-        out.print(
-            f"NOT better than the untaught prior, {on}: noise hides what was taught. This file is the prior; "
-            "ship that, and save the budget until more was taught",
-            soft_wrap=True,
-        )
 
 
 def _recordings(data: Path, part: str | None, keys: Keys) -> list[Recording]:

@@ -42,6 +42,19 @@ Sign = Callable[[Path, Facts], Path | None]
 
 
 @dataclass(frozen=True)
+class Form:
+    """How a model is written. name: what errors call such a file; knows: whether bytes are one."""
+
+    name: str
+    to_bytes: Callable[[Model], bytes]
+    knows: Callable[[bytes], bool]
+
+
+AS_MODEL = Form("model", Model.to_bytes, lambda data: kind_of(data) == MODEL)
+"""As `Localizer.load` reads it."""
+
+
+@dataclass(frozen=True)
 class Source:
     """A state that nobody changes meanwhile, the steps of its ledger, and what writes "exported" there."""
 
@@ -69,30 +82,39 @@ class Exported:
     advice: tuple[str, ...] = ()
 
 
-def check_private(output: Path, epsilon: float, delta: float, unit: str, keys: Keys) -> None:
+def check_private(
+    output: Path, epsilon: float, delta: float, unit: str, keys: Keys, form: Form = AS_MODEL
+) -> None:
     """Refuse what cannot be released, before the state is read and anything is spent."""
     if unit not in UNITS:
         raise TytoError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
     check_promise(epsilon, delta)
     if not has_accounting():
         raise MissingExtraError("private releases", "privacy")
-    refuse_taken(output, keys)
+    refuse_taken(output, keys, form)
 
 
 def write_private(
-    source: Source, output: Path, epsilon: float, delta: float, unit: Unit, keys: Keys, sign: Sign
+    source: Source,
+    output: Path,
+    epsilon: float,
+    delta: float,
+    unit: Unit,
+    keys: Keys,
+    sign: Sign,
+    form: Form = AS_MODEL,
 ) -> Exported:
     """Make and write a private model of a state that is locked; what it spends is in the ledger before."""
     require_left(source.steps, needed_noise(epsilon, delta), delta)
     with locked(output):
-        refuse_taken(output, keys)
+        refuse_taken(output, keys, form)
         release = private_model(source.localizer, epsilon, delta, unit)
-        promise = release.model.private
+        promise, content = release.model.private, form.to_bytes(release.model)
         assert promise
         after = require_left(source.steps, float(promise["noise"]), delta)
         source.spend(promise)
-        write_whole(output, release.model.to_bytes())
-        signature = sign(output, {name: promise[name] for name in ("unit", "epsilon", "delta")})
+        write_whole(output, content)
+        signature = sign(output, promised(promise))
     before = {str(step.about.get("unit")) for step in source.steps if step.what == "exported"}
     weaker = tuple(
         name for name in UNITS if name in before and list(UNITS).index(name) < list(UNITS).index(unit)
@@ -101,32 +123,47 @@ def write_private(
     return Exported(output, release.model, signature, worth, after, budget, weaker)
 
 
+def promised(promise: Facts) -> Facts:
+    """What a signature tells of a private model."""
+    return {name: promise[name] for name in ("unit", "epsilon", "delta")}
+
+
 def write_exact(
-    localizer: Localizer, output: Path, recipients: Sequence[Recipient] | None, keys: Keys, sign: Sign
+    localizer: Localizer,
+    output: Path,
+    recipients: Sequence[Recipient] | None,
+    keys: Keys,
+    sign: Sign,
+    form: Form = AS_MODEL,
 ) -> Exported:
-    """Write the exact model: sealed for the recipients, with the suffix .age; None: open."""
+    """Write the exact model: sealed for the recipients, with the suffix .age; None: open.
+
+    A localizer that is a model itself can be written in another form.
+    """
+    if form is AS_MODEL:
+        localizer.state  # noqa: B018 - a model is refused, in words
     if recipients is not None and output.suffix != SEALED_SUFFIX:
         output = output.with_name(output.name + SEALED_SUFFIX)
     if recipients is None and output.suffix == SEALED_SUFFIX:
         raise TytoError(f"{output.name} would not be sealed: choose another suffix, or leave out --plain")
-    model, advice = localizer.model.coarse(), tuple(localizer.state.against_release())
+    advice = tuple(localizer.state.against_release()) if localizer.can_learn else ()
+    model = localizer.model.coarse()
     with locked(output):
-        refuse_taken(output, keys)
-        write_secret(output, model.to_bytes(), recipients)
+        refuse_taken(output, keys, form)
+        write_secret(output, form.to_bytes(model), recipients)
         signature = sign(output, {"frames": localizer.n_frames, "exact": "as secret as the state"})
     return Exported(output, model, signature, advice=advice)
 
 
-def refuse_taken(path: Path, keys: Keys) -> None:
-    """Refuse to write over anything but a model: it may be the state itself. Its signature must fit, too."""
-    require_writable(signature_path(path))
+def refuse_taken(path: Path, keys: Keys, form: Form = AS_MODEL) -> None:
+    """Refuse to write over anything but a model of that form: it may be the state itself."""
     if not os.path.lexists(path):
         return
     is_model = False
     if path.is_file() and not path.is_symlink():
         try:
-            is_model = kind_of(opened(path.read_bytes(), keys, str(path))) == MODEL
+            is_model = form.knows(opened(path.read_bytes(), keys, str(path)))
         except TytoError:
             is_model = False
     if not is_model:
-        raise FileError(f"{path} is there already, is no model and stays as it is; choose another name")
+        raise FileError(f"{path} is there already, is no {form.name} and stays as it is; choose another name")

@@ -47,8 +47,10 @@ from tytoalba.localizer.budget import (
     spent_in,
 )
 from tytoalba.localizer.export import (
+    AS_MODEL,
     Exported,
     Facts,
+    Form,
     Source,
     check_private,
     write_exact,
@@ -523,30 +525,38 @@ def export_private(
     delta: float = DELTA,
     unit: Unit = "lesson",
     keys: Keys = None,
+    form: Form = AS_MODEL,
 ) -> Exported:
     """Write a private model of a state (`release.private_model`), signed; what it spends is in the ledger.
 
     Refused beyond the budget, and of a state without a ledger: nobody could say what was spent before.
+    form: how it is written.
     """
     if not has_extra():
         raise MissingExtraError("private releases", "privacy")
     output = Path(output)
-    check_private(output, epsilon, delta, unit, keys)
+    check_private(output, epsilon, delta, unit, keys, form)
     with _to_export(Path(state).resolve(), keys) as source:
-        signed = partial(_sign_model, counter=ledger_beside(state))
-        return write_private(source, output, epsilon, delta, unit, keys, signed)
+        signed = partial(sign_model, counter=ledger_beside(state))
+        return write_private(source, output, epsilon, delta, unit, keys, signed, form)
 
 
 def export_exact(
-    localizer: Localizer, output: str | Path, *, plain: bool = False, keys: Keys = None
+    localizer: Localizer,
+    output: str | Path,
+    *,
+    plain: bool = False,
+    keys: Keys = None,
+    form: Form = AS_MODEL,
 ) -> Exported:
     """Write the exact model, for one's own devices: as secret as the state, sealed unless `plain`.
 
-    A sealed one has the suffix .age, which is added where it is missing.
+    A sealed one has the suffix .age, which is added where it is missing. form: how it is written.
     """
     if not (plain or has_extra()):
         raise MissingExtraError("sealed models, unless --plain writes an open one,", "privacy")
-    return write_exact(localizer, Path(output), None if plain else own_recipients(keys), keys, _sign_model)
+    recipients = None if plain else own_recipients(keys)
+    return write_exact(localizer, Path(output), recipients, keys, sign_model, form)
 
 
 @contextmanager
@@ -571,12 +581,9 @@ def _to_export(path: Path, keys: Keys) -> Iterator[Source]:
         yield Source(localizer, history.ledger.entries, spend)
 
 
-def _sign_model(path: Path, about: Facts, counter: Path | None = None) -> Path | None:
-    """Sign a model. counter: a ledger, which no later signature has fewer exports of.
-
-    Not its length: that tells how many lessons there were, which a private model hides.
-    """
-    at_least = Ledger.open(counter).seen().n_exports if counter else 0
+def sign_model(path: Path, about: Facts, counter: Path | None = None) -> Path | None:
+    """Sign a model. counter: a ledger, whose length no later signature has less of."""
+    at_least = Ledger.open(counter).length if counter else 0
     return sign(path, MODEL, dict(about), at_least) if has_extra() else None
 
 

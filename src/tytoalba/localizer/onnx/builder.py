@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.errors import MissingExtraError
+from tytoalba.errors import MissingExtraError, TytoError
 
 Precision = Literal["same", "fast"]
 PRECISIONS: dict[Precision, str] = {
@@ -31,6 +31,12 @@ def import_onnx() -> ModuleType:
     except ImportError:
         raise MissingExtraError("ONNX files", "export") from None
     return onnx
+
+
+def check_precision(precision: str) -> None:
+    """Refuse what is none."""
+    if precision not in PRECISIONS:
+        raise TytoError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
 
 
 class Builder:

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.errors import TytoError
 from tytoalba.learning.inputs import views_of
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import Fit, fit, fitting_prior
 from tytoalba.localizer.model import Model, task_of
 from tytoalba.localizer.onnx import features, learner, network
-from tytoalba.localizer.onnx.builder import PRECISIONS, Builder, Name, Precision
+from tytoalba.localizer.onnx.builder import Builder, Name, Precision, check_precision
 from tytoalba.signal.angles import N_DIRECTIONS
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.symmetry import Symmetry, symmetries
@@ -80,8 +79,7 @@ def onnx_bytes(known: Known, precision: Precision = "same") -> bytes:
     Input `frames`: float32 (n_frames, n_mics, frame_length), finite, in [-1, 1], at the array's rate, its
     microphones in its order. Output `scores`: float32 (n_frames, 360), by degree as the array is mounted.
     """
-    if precision not in PRECISIONS:
-        raise TytoError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
+    check_precision(precision)
     g = Builder(precision)
     array = known.array
     scores = _scores(g, known), np.float32, ("n_frames", N_DIRECTIONS)
