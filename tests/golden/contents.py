@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from tytoalba.bench.config import Config
 from tytoalba.bench.data import BenchData, load_benchdata
+from tytoalba.bench.onnx import open_session
 from tytoalba.bench.run import run
 from tytoalba.data.features import FeatureSet
 from tytoalba.data.simulation import stems as stems_module
@@ -40,12 +41,13 @@ from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import shipped_priors
 from tytoalba.localizer import store
 from tytoalba.localizer.localizer import Localizer
-from tytoalba.localizer.locate import locate
+from tytoalba.localizer.locate import MapFinder, locate
 from tytoalba.localizer.model import Model, task_of
-from tytoalba.localizer.signed import sign
+from tytoalba.localizer.onnx.graph import Known, onnx_bytes
 from tytoalba.localizer.state import Kept, State
-from tytoalba.localizer.stream import Located
+from tytoalba.localizer.stream import Finder, Located
 from tytoalba.signal.array import MicArray, load_array
+from tytoalba.signal.audio import frames as all_frames
 from tytoalba.signal.gcc import GccPhat
 from tytoalba.signal.music import Music
 from tytoalba.signal.srp import SrpPhat
@@ -282,6 +284,22 @@ def _model_scores() -> str:
     return sha256(model.scores(FeatureSet.load(GOLDEN / "features.safetensors").flat))
 
 
+def _wave_scores(name: str, as_onnx: bool) -> str:
+    """Scores of every frame of the wave, by the prior or the stored model, here or in an ONNX runtime."""
+    samples = read_audio(GOLDEN / "wave.wav", ARRAY).samples
+    cut = np.asarray(all_frames(samples, ARRAY.frame_length, ARRAY.frame_length // 2), np.float32)
+    finder: Finder = MapFinder(ARRAY, "prior")
+    known = Known.of_array(ARRAY)
+    if name == "model":
+        localizer = Localizer.from_bytes((GOLDEN / "model.tyto").read_bytes())
+        finder, known = localizer.finder, Known.of_model(localizer.model)
+    if as_onnx:
+        (found,) = open_session(onnx_bytes(known)).run(None, {"frames": cut})
+    else:
+        found = finder.scores(finder.maps(cut))
+    return sha256(np.asarray(found))
+
+
 def _written(save: Callable[[Path], object]) -> str:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "file"
@@ -332,6 +350,10 @@ EXACT: dict[str, Callable[[], str]] = {
     "state after a history": _history,
     "states and ledgers": _states,
     "scores of the stored model": _model_scores,
+    "scores of the wave, prior": partial(_wave_scores, "prior", False),
+    "scores of the wave, model": partial(_wave_scores, "model", False),
+    "scores of the wave, prior, ONNX": partial(_wave_scores, "prior", True),
+    "scores of the wave, model, ONNX": partial(_wave_scores, "model", True),
     "bytes of a model": _model_bytes,
     "bytes of a container": lambda: sha256(
         pack("state", 1, {"b": [1, 2.5], "a": "é"}, {"y": grid(3, 2), "x": np.arange(4, dtype=np.int64)})

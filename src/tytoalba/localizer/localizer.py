@@ -37,7 +37,7 @@ from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.model import Model
 from tytoalba.localizer.state import KIND as STATE
 from tytoalba.localizer.state import Kept, State
-from tytoalba.localizer.stream import Found, Located, Sound, Sources, Stream, sound_blocks
+from tytoalba.localizer.stream import Finder, Found, Located, Sound, Sources, Stream, sound_blocks
 from tytoalba.signal.angles import Float, distance, refine, to_class, turned, wrap
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.audio import SILENCE_DB
@@ -456,6 +456,11 @@ class Localizer:
         if taught_only and not self.can_learn:
             raise TytoError("a model does not tell where it was taught: ask the state that it was made from")
         return Stream(_Decider(self, n_sources, taught_only), **options)
+
+    @property
+    def finder(self) -> Finder:
+        """What finds one source per frame; `Finder.scores` are its scores."""
+        return _Decider(self, 1, False)
 
     def answers(self, recording: Recording, n_sources: Literal[1, 2]) -> Decision:
         """What is found in the frames of a labelled recording with that many sources, without context."""
