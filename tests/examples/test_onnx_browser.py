@@ -123,7 +123,8 @@ def test_the_page_draws_what_tytoalba_finds(folder: Path, address: str, tmp_path
         )
         painted = page.evaluate(
             "(() => { const c = document.querySelector('canvas');"
-            "return Array.from(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).some(Boolean) })()"
+            "const image = c.getContext('2d').getImageData(0, 0, c.width, c.height);"
+            "return image.data.some(Boolean) })()"
         )
         browser.close()
     assert near(np.array(found, np.float32), "same")

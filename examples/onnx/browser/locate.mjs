@@ -35,23 +35,27 @@ function samples(view, start, size, { kind, n, bits }) {
   return Array.from({ length: n }, (_, c) => Float32Array.from({ length }, (_, k) => read(start + (k * n + c) * step)));
 }
 
-/** Scores of a recording: {length, hop, seconds: of each frame's middle, scores: [Float32Array(360), ...]}. */
+/** Below this level, in dB of full scale, a frame has no direction: the graph gives scores for silence too. */
+export const SILENCE_DB = -60;
+
+/** What is found in each frame: {seconds: its middle, levels: dB of full scale, scores: Float32Array(360)}, lists. */
 export async function locate(ort, session, { rate, channels }) {
   const [, nMics, length] = session.inputMetadata[0].shape;
   if (channels.length !== nMics) throw new Error(`the array has ${nMics} microphones, the file ${channels.length} channels`);
   if (2 * Math.round((rate * 4096) / 48000) !== length) {
     throw new Error(`frames of ${length} samples are not of ${rate} Hz: resample the file to the array's rate`);
   }
-  const hop = length / 2, seconds = [], scores = [];
+  const hop = length / 2, seconds = [], levels = [], scores = [];
   for (let first = 0; first + length <= channels[0].length; first += hop) {
     const frame = new Float32Array(nMics * length);
     channels.forEach((channel, m) => frame.set(channel.subarray(first, first + length), m * length));
     const found = await session.run({ frames: new ort.Tensor("float32", frame, [1, nMics, length]) });
     scores.push(found.scores.data);
+    levels.push(10 * Math.log10(frame.reduce((sum, value) => sum + value * value, 0) / frame.length));
     seconds.push((first + hop) / rate);
   }
   if (!scores.length) throw new Error(`the file is shorter than one frame of ${length} samples`);
-  return { seconds, scores };
+  return { seconds, levels, scores };
 }
 
 /** The highest score's azimuth in degrees: 0 the array's front, 90 its left. */

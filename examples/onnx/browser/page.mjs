@@ -1,6 +1,6 @@
 // The page: a file comes in, its scores are drawn. Nothing leaves the browser.
 import * as ort from "onnxruntime-web";
-import { azimuth, locate, readWav } from "./locate.mjs";
+import { SILENCE_DB, azimuth, locate, readWav } from "./locate.mjs";
 
 ort.env.wasm.numThreads = 1; // more need a page that is isolated from others
 const status = document.querySelector("output");
@@ -15,9 +15,11 @@ document.querySelector("input").addEventListener("change", async ({ target }) =>
   status.textContent = "listening...";
   try {
     found = await locate(ort, await session, readWav(await target.files[0].arrayBuffer()));
-    draw(found.scores);
-    const last = found.scores.length - 1;
-    status.textContent = `${last + 1} frames, ${found.seconds[last].toFixed(1)} s; most often at ${usual(found.scores)} degrees`;
+    const heard = found.levels.map((level) => level >= SILENCE_DB);
+    draw(found.scores, heard);
+    const loud = found.scores.filter((_, k) => heard[k]);
+    const where = loud.length ? `most often at ${usual(loud)} degrees` : "nothing but silence";
+    status.textContent = `${heard.length} frames, ${loud.length} with sound; ${where}`;
   } catch (error) {
     status.textContent = error.message;
   }
@@ -30,8 +32,8 @@ function usual(scores) {
   return azimuth(count);
 }
 
-/** Time from left to right, azimuth from 0 at the bottom to 359 at the top, high scores dark. */
-function draw(scores) {
+/** Time from left to right, azimuth from 0 at the bottom to 359 at the top, high scores dark, silence white. */
+function draw(scores, heard) {
   canvas.width = scores.length;
   canvas.height = 360;
   const context = canvas.getContext("2d");
@@ -39,7 +41,7 @@ function draw(scores) {
   scores.forEach((one, x) =>
     one.forEach((score, degree) => {
       const at = 4 * ((359 - degree) * scores.length + x);
-      image.data[at + 3] = 255 * Math.max(0, Math.min(1, score)); // black, more or less transparent
+      image.data[at + 3] = heard[x] ? 255 * Math.max(0, Math.min(1, score)) : 0; // black, more or less transparent
     }),
   );
   context.putImageData(image, 0, 0);

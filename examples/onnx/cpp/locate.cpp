@@ -3,6 +3,7 @@
 #include <onnxruntime_cxx_api.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -20,7 +21,10 @@ int main(int argc, char** argv) {
     Ort::Session session(env, argv[1], options);
     Ort::AllocatorWithDefaultOptions allocator;
     auto metadata = session.GetModelMetadata();
-    const double rate = std::stod(metadata.LookupCustomMetadataMapAllocated("sample_rate", allocator).get());
+    const auto number = [&](const char* name) {
+      return std::stod(metadata.LookupCustomMetadataMapAllocated(name, allocator).get());
+    };
+    const double rate = number("sample_rate"), silence_db = number("silence_db");
     const auto input = session.GetInputTypeInfo(0);
     auto shape = input.GetTensorTypeAndShapeInfo().GetShape();  // any number of frames, n_mics, frame_length
     const size_t n_mics = shape[1], length = shape[2], hop = length / 2;
@@ -35,7 +39,9 @@ int main(int argc, char** argv) {
         std::copy(own + hop, own + length, own);  // half of the frame before
         for (size_t k = 0; k < hop; ++k) own[hop + k] = block[k * n_mics + mic] / 32768.0f;
       }
-      if (n == 0) continue;
+      double power = 0;
+      for (float value : frame) power += value * value / frame.size();
+      if (n == 0 || 10 * std::log10(power) < silence_db) continue;
       auto x = Ort::Value::CreateTensor<float>(memory, frame.data(), frame.size(), shape.data(), shape.size());
       auto y = session.Run(Ort::RunOptions{nullptr}, inputs, &x, 1, outputs, 1);
       const float* scores = y[0].GetTensorData<float>();

@@ -128,8 +128,8 @@ def test_a_file_says_what_it_takes_and_gives() -> None:
     facts = told(Known.of_array(ROTATED), "fast")
     assert MicArray.from_toml(facts["array_toml"]) == ROTATED
     expected = {"format": "tytoalba-onnx", "version": "1", "array": "respeaker-usb-4", "sample_rate": "16000",
-                "n_mics": "4", "frame_length": "2730", "hop": "1365", "precision": "fast", "source": "prior",
-                "secrecy": graph.PUBLIC}  # fmt: skip
+                "n_mics": "4", "frame_length": "2730", "hop": "1365", "silence_db": "-60.0",
+                "precision": "fast", "source": "prior", "secrecy": graph.PUBLIC}  # fmt: skip
     assert facts.items() >= expected.items()
     assert facts["prior_digest"] == Known.of_array(USB).prior.digest.tobytes().hex()
     assert "images" in told(Known.of_array(load_array("linear-4")))

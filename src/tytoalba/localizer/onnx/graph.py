@@ -23,6 +23,7 @@ from tytoalba.localizer.onnx import features, learner, network
 from tytoalba.localizer.onnx.builder import Builder, Name, Precision, check_precision
 from tytoalba.signal.angles import N_DIRECTIONS
 from tytoalba.signal.array import MicArray
+from tytoalba.signal.audio import SILENCE_DB
 from tytoalba.signal.symmetry import Symmetry, symmetries
 
 INPUT, OUTPUT = "frames", "scores"
@@ -99,6 +100,7 @@ def metadata(known: Known, precision: Precision) -> dict[str, str]:
         "n_mics": array.n_mics,
         "frame_length": array.frame_length,
         "hop": array.frame_length // 2,
+        "silence_db": SILENCE_DB,
         "scores": "azimuth in degrees is the index: 0 the front as mounted, 90 its left; higher is likelier",
         "source": "prior" if model is None else "localizer",
         "secrecy": known.secrecy,
