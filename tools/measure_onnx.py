@@ -20,10 +20,14 @@ from typing import Any
 
 from tytoalba.bench.onnx import compared, phases_moved, timed
 from tytoalba.learning.prior.registry import shipped_priors
+from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.locate import MapFinder
 from tytoalba.localizer.onnx.builder import PRECISIONS
 from tytoalba.localizer.onnx.graph import Known, onnx_bytes
 from tytoalba.signal.array import load_array
+
+EXACT = ("respeaker-usb-4", "pepper")
+"""Arrays whose localizers, with the usual number of features, are written too."""
 
 
 def main() -> None:
@@ -57,6 +61,8 @@ def main() -> None:
     if asked.sizes:
         arrays = [Known.of_array(load_array(name)) for name in shipped_priors()]
         keep(megabytes={one.array.name: {p: _size(one, p) for p in PRECISIONS} for one in arrays})
+        exact = {name: Known.of_model(Localizer.new(name, seed=0).model) for name in EXACT}
+        keep(exact_megabytes={name: {p: _size(one, p) for p in PRECISIONS} for name, one in exact.items()})
     if asked.seconds:
         keep(milliseconds=timed(known, finder, asked.seconds))
     if asked.phases:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.helpers.snippets import ROOT
 from tytoalba.bench import onnx as compare
-from tytoalba.bench.onnx import compared, open_session, phases_moved, random_frames, timed
+from tytoalba.bench.onnx import compared, open_session, phases_moved, random_frames, score_table, timed
 from tytoalba.errors import TytoError
 from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.localizer.locate import MapFinder
+from tytoalba.localizer.onnx.builder import PRECISIONS
 from tytoalba.localizer.onnx.graph import Known
 from tytoalba.signal.array import load_array
 from tytoalba.signal.phases import phases
@@ -72,6 +75,24 @@ def test_without_a_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(TytoError, match="pip install onnxruntime"):
         open_session(b"")
+
+
+def test_the_page_has_what_was_measured() -> None:
+    page = (ROOT / "docs" / "onnx.md").read_text("utf-8")
+    scores, time = (
+        json.loads((ROOT / "results" / "onnx" / f"{name}.json").read_text("utf-8"))
+        for name in ("scores", "time")
+    )
+    assert score_table(scores["same"], scores["fast"]) in page
+    assert (
+        f"Of {scores['phases']['phases'] / 1e6:.0f} million rounded phases, {scores['phases']['moved']} "
+        in page
+    )
+    spent = time["milliseconds"]
+    for precision in PRECISIONS:
+        assert f"`{precision}` takes {spent[precision] / spent['tytoalba']:.2f} times as long" in page
+    sizes = [of["same"] for of in time["megabytes"].values()]
+    assert f"has {min(sizes):.1f} to {max(sizes):.1f} MB" in page
 
 
 @pytest.mark.slow

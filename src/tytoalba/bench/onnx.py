@@ -133,3 +133,24 @@ def timed(known: Known, finder: Finder, seconds: float = 5.0) -> dict[str, float
                 task()
                 spent[name].append(1e3 * (time.perf_counter() - start))
     return {name: round(min(times[1:]), 3) for name, times in spent.items()}
+
+
+def score_table(same: dict[str, Any], fast: dict[str, Any]) -> str:
+    """What `compared` found of both precisions, as the rows of a table."""
+
+    def row(label: str, name: str) -> str:
+        return f"| {label} | {_short(same[name])} | {_short(fast[name])} |"
+
+    rows = {
+        "frames": "frames",
+        "frames with any other score": "different",
+        "largest difference of a score": "largest",
+        "mean difference": "mean",
+        "frames whose highest score is at another degree": "moved",
+        f"frames where it is more than {RIGHT:g} degrees away": "moved_away",
+    }
+    return "\n".join(row(label, name) for label, name in rows.items())
+
+
+def _short(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.5f}" if value else "0"

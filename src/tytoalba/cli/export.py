@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def export(
     state: Annotated[
-        Path | None, typer.Argument(metavar="[MODEL]", help="A state that `tyto new` made.")
+        Path | None,
+        typer.Argument(metavar="[MODEL]", help="A state that `tyto new` made; with --onnx also a model."),
     ] = None,
     output: Annotated[
         Path | None,

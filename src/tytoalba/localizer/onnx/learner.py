@@ -57,7 +57,7 @@ def _expanded(g: Builder, Z: Name, features: RandomFourier) -> Name:
     whole = features.whole
     levels, place = np.unique(whole["W"], return_inverse=True)  # at most 2^16 levels: 2 bytes each
     index = g.cast(g.constant(place.reshape(whole["W"].shape), np.uint16), np.int32)
-    weights = g.op("Gather", g.constant(levels), index, axis=0)
+    weights = g.op("Gather", g.whole(levels), index, axis=0)
     if not g.is_same:
         scale = g.constant(2.0**-WEIGHT_BITS / features.bandwidth)
         phase = g.op("Add", g.op("MatMul", Z, g.op("Mul", weights, scale)), g.constant(features.phases))
