@@ -93,6 +93,9 @@ def test_the_page_has_what_was_measured() -> None:
         assert f"`{precision}` takes {spent[precision] / spent['tytoalba']:.2f} times as long" in page
     sizes = [of["same"] for of in time["megabytes"].values()]
     assert f"has {min(sizes):.1f} to {max(sizes):.1f} MB" in page
+    exact = {name: of["same"] for name, of in time["exact_megabytes"].items()}
+    usb, pepper = exact["respeaker-usb-4"], exact["pepper"]
+    assert f"{usb:.1f} MB with a ReSpeaker USB array, {pepper:.1f} MB with Pepper" in page
 
 
 @pytest.mark.slow

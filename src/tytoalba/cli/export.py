@@ -58,7 +58,12 @@ def export(
     ] = None,
     array: Annotated[
         str | None,
-        typer.Option("--array", "-a", help="With --onnx and without a state: the prior of this array alone."),
+        typer.Option(
+            "--array",
+            "-a",
+            help="With --onnx and no state: the prior of this array alone; default: TYTO_ARRAY, then "
+            "`tyto config array`.",
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", hidden=True)] = False,
     unsigned: Unsigned = False,
