@@ -21,9 +21,9 @@ from tytoalba.signal.gcc import (
     SPEECH_BAND,
     Band,
     GccPhat,
-    whole_transforms,
     gcc_phat,
     min_max,
+    whole_transforms,
 )
 from tytoalba.signal.phases import PHASE_BITS
 
