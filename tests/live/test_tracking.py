@@ -118,3 +118,30 @@ def _spoken(azimuth: float) -> NDArray[np.float32]:
     dry = say(SyntheticVoices(), 3, 2.0, ARRAY.sample_rate, np.random.default_rng(0))
     noise = np.random.default_rng(1).standard_normal((ARRAY.n_mics, len(dry)))
     return np.asarray(0.1 * delayed(ARRAY, dry, azimuth) + 0.001 * noise, np.float32)
+
+
+def test_after_a_gap_frames_begin_anew_where_the_sound_goes_on() -> None:
+    array = load_array("respeaker-usb-4")
+    following, rate = Following(array, "srp"), array.sample_rate
+    sound = plane_wave(array, 40.0, 1.0)
+    before = following.feed(sound)
+    following.restart(5 * rate)
+    after = following.feed(sound)
+    assert [one.time for one in after] == [pytest.approx(one.time + 5, abs=1e-4) for one in before]
+    for one, again in zip(before, after, strict=True):
+        assert one.scores is not None
+        assert again.scores is not None
+        assert np.array_equal(one.scores, again.scores)
+    with pytest.raises(TytoError, match="start must be"):
+        following.restart(-1)
+
+
+def test_time_without_sound_lets_tracks_age() -> None:
+    array = load_array("respeaker-usb-4")
+    following = Following(array, "srp")
+    last = following.feed(plane_wave(array, 40.0, 1.0))[-1]
+    first, *_, late = [following.absent(1.0 + number) for number in range(30)]
+    assert [one.id for one in first.tracks] == [one.id for one in last.tracks] == [1]
+    assert not first.tracks[0].speaking or first.tracks[0].probability < last.tracks[0].probability
+    assert not late.tracks
+    assert (late.time, late.level, late.scores) == (30.0, -240.0, None)

@@ -26,6 +26,9 @@ from tytoalba.signal.audio import SILENCE_DB
 from tytoalba.signal.gcc import Band
 from tytoalba.storage.age import Keys
 
+NO_SOUND = -240.0
+"""dB of full scale: the level of digital silence, and of no sound at all."""
+
 
 class Following:
     """Sound in, who is there out, as soon as a frame is complete; it never looks ahead.
@@ -75,6 +78,20 @@ class Following:
     def run(self, blocks: Iterable[NDArray[Any]]) -> Iterator[Moment]:
         """All of a recording that comes in blocks; AudioError where it is too short for one frame."""
         return (self._moment(heard) for heard in self._stream.run_heard(blocks))
+
+    def restart(self, start: int) -> None:
+        """Sound was lost: the next block begins at this sample, counted at the array's rate.
+
+        No frame joins what came before and after, tracks go on.
+        """
+        self._stream.restart(start)
+
+    def absent(self, time: float) -> Moment:
+        """Who is there at a time, in seconds, of which there is no sound, such as of an unplugged device.
+
+        Time must rise, and `restart` must follow before sound does.
+        """
+        return self._moment(Heard(time, NO_SOUND, None))
 
     def _moment(self, heard: Heard) -> Moment:
         array = self.array

@@ -135,7 +135,7 @@ class Stream:
         self._framer = Framer(finder.array.frame_length, finder.array.frame_length // 2)
         self._neighbours = Neighbours(context)
         self._levels: list[float] = []  # of the frames that wait for neighbours
-        self._n_heard = 0
+        self._n_heard = self._start = 0
 
     @property
     def finder(self) -> Finder:
@@ -171,9 +171,18 @@ class Stream:
 
     def rest(self) -> list[Heard]:
         """As `finish`, before anything is decided."""
+        return self.restart(0)
+
+    def restart(self, start: int) -> list[Heard]:
+        """What comes next begins at this sample, and no frame joins it to what came before.
+
+        For sound with a gap. Gives the frames that waited for neighbours.
+        """
+        if start < 0:
+            raise TytoError(f"start must be 0 samples or more, got {start}")
         ready = self._heard(self._neighbours.rest())
         self._framer.clear()
-        self._n_heard = 0
+        self._n_heard, self._start = 0, start
         return ready
 
     def run_heard(self, blocks: Iterable[NDArray[Any]]) -> Iterator[Heard]:
@@ -207,7 +216,8 @@ class Stream:
     def _time(self) -> float:
         array, number = self._finder.array, self._n_heard
         self._n_heard += 1
-        return (number * (array.frame_length // 2) + array.frame_length / 2) / array.sample_rate
+        first = self._start + number * (array.frame_length // 2)
+        return (first + array.frame_length / 2) / array.sample_rate
 
     def _rows(self, found: Found) -> Iterator[tuple[tuple[float, ...], tuple[float, ...], Any]]:
         for i, azimuth in enumerate(found.azimuth):
