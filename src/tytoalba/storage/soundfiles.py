@@ -113,6 +113,12 @@ def resampled_text(from_rate: int, to_rate: int) -> str:
     return f"resampled from {from_rate} to {to_rate} Hz"
 
 
+def sound_format(source: Source, keys: Keys = None) -> tuple[int, int]:
+    """Channels and sample rate (Hz) of a recording, as its header says."""
+    with _opened(source, None, None, keys, whole=False) as sound:
+        return len(sound.channels), sound.sample_rate
+
+
 def sound_length(path: Path) -> int:
     """Samples per channel of a file, as its header says."""
     with _opened(path, None, None, None, whole=True) as sound:
@@ -172,11 +178,7 @@ def stream_raw(
     resample to. sample_rate: Hz, of the sound. Returns blocks (n_channels, any length) of floats in [-1, 1].
     """
     name = "standard input" if source == "-" else str(getattr(source, "name", source))
-    if encoding not in ENCODINGS:
-        raise AudioError(f"no encoding called {encoding!r}; known: {', '.join(ENCODINGS)}")
-    if channels < 1:
-        raise AudioError(f"{name}: raw sound needs its number of channels, at least 1, got {channels}")
-    check_rate(sample_rate, name)
+    check_raw(encoding, channels, sample_rate, name)
     chosen = pick_channels(channels, array, name) if array else range(channels)
     to_rate = array.sample_rate if array else sample_rate
 
@@ -188,8 +190,7 @@ def stream_raw(
             rest, data = (rest + data)[whole:], (rest + data)[:whole]
             if data:
                 found = True
-                samples = _decoded(data, encoding).reshape(-1, channels)
-                yield np.ascontiguousarray(samples[:, chosen].T)
+                yield np.ascontiguousarray(decode_raw(data, encoding, channels)[chosen])
         if not found:
             raise AudioError(f"{name} holds no samples: was anything recorded?")
         if rest:
@@ -215,6 +216,24 @@ def _pieces(source: Any, name: str, size: int) -> Iterator[bytes]:
                 yield data
     except OSError as error:
         raise AudioError(f"{name} cannot be read: {error}") from error
+
+
+def check_raw(encoding: str, n_channels: int, sample_rate: int, name: str) -> None:
+    """Refuse what cannot be said of sound without a header. name: what errors call it."""
+    if encoding not in ENCODINGS:
+        raise AudioError(f"no encoding called {encoding!r}; known: {', '.join(ENCODINGS)}")
+    if n_channels < 1:
+        raise AudioError(f"{name}: raw sound needs its number of channels, at least 1, got {n_channels}")
+    check_rate(sample_rate, name)
+
+
+def decode_raw(data: bytes, encoding: str, n_channels: int) -> Samples:
+    """Samples (n_channels, n) of whole raw ones, all channels in turn; encoding: one of `ENCODINGS`.
+
+    >>> decode_raw(bytes([0, 64, 0, 192]), "s16le", 2).tolist()
+    [[0.5], [-0.5]]
+    """
+    return _decoded(data, encoding).reshape(-1, n_channels).T
 
 
 def _decoded(data: bytes, encoding: str) -> Samples:
