@@ -64,7 +64,8 @@ def test_an_option_is_worded_alike_everywhere() -> None:
             visit(child)
 
     visit(typer.main.get_command(app))
-    for option in ("--identity", "--processes", "--results", "--device", "--plot"):
+    # --device is a sound card for who listens, and what computes for all others
+    for option in ("--identity", "--processes", "--results", "--plot"):
         assert len(wordings[option]) == 1, wordings[option]
     assert wordings["--json"] == {"Print JSON.", "Print JSON, one object per frame."}
     assert all("default: " in text for text in wordings["--array"])

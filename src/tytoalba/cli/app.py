@@ -18,6 +18,7 @@ from tytoalba.cli import (
     export,
     info,
     keygen,
+    listen,
     localizer,
     locate,
     prior,
@@ -49,6 +50,7 @@ app = typer.Typer(
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Locate": {
         "locate": locate.locate,
+        "listen": listen.listen,
         "check": check.check,
         "config": config.config,
     },

@@ -1,0 +1,178 @@
+"""`tyto listen`: live sound in, who is where now out; to a person, to files, to other programs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tytoalba.cli.console import note, say
+from tytoalba.cli.live import (
+    BackgroundSound,
+    DeviceName,
+    FromFile,
+    Loop,
+    MethodName,
+    ModelFile,
+    RawChannels,
+    RawEncoding,
+    RawRate,
+    Silence,
+    StandardInput,
+    chosen_source,
+    open_following,
+    open_input,
+)
+from tytoalba.cli.options import ArrayOption, IdentityFile, Unsigned
+from tytoalba.cli.outputs import (
+    MqttAuthorities,
+    MqttPassword,
+    MqttUrl,
+    OdasPotential,
+    OdasTracks,
+    OscAddress,
+    TokenFile,
+    WebSocketAddress,
+    asked_outputs,
+    opened_outputs,
+)
+from tytoalba.cli.stopping import stopped_by_signals
+from tytoalba.cli.telling import ChangeLines, JsonLines, Summary, Telling
+from tytoalba.errors import TytoError
+
+if TYPE_CHECKING:
+    from tytoalba.live.listening import Listener
+    from tytoalba.live.segments import Moment
+
+
+def listen(
+    standard_input: StandardInput = None,
+    device: DeviceName = None,
+    file: FromFile = None,
+    loop: Loop = False,
+    raw: RawEncoding = None,
+    channels: RawChannels = None,
+    rate: RawRate = None,
+    array: ArrayOption = None,
+    model: ModelFile = None,
+    method: MethodName = None,
+    background: BackgroundSound = None,
+    silence: Silence = -60.0,
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop after so many seconds of sound; default: Ctrl-C stops.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per frame.")] = False,
+    screen: Annotated[
+        bool | None,
+        typer.Option(
+            "--screen/--lines", help="Draw who is where, or print a line per change; default: as fits."
+        ),
+    ] = None,
+    odas: OdasTracks = None,
+    odas_potential: OdasPotential = None,
+    mqtt: MqttUrl = None,
+    mqtt_password_file: MqttPassword = None,
+    mqtt_ca: MqttAuthorities = None,
+    websocket: WebSocketAddress = None,
+    token_file: TokenFile = None,
+    osc: OscAddress = None,
+    unsigned: Unsigned = False,
+    identity: IdentityFile = None,
+    fast: Annotated[bool, typer.Option("--fast", hidden=True)] = False,
+) -> None:
+    """Listen, and tell who is where now: on the terminal, and to other programs.
+
+    On a terminal it draws; elsewhere it prints a line where somebody begins or ends to speak. Ctrl-C ends it.
+    Sound is never kept, unless you ask for it.
+
+    Examples:
+
+      tyto listen --array respeaker-usb-4
+
+      tyto listen --device hw:1 --model kitchen.tyto --background 3
+
+      tyto listen --from talk.wav --array respeaker-usb-4 --json
+
+      arecord -D hw:1 -t raw -f S16_LE -c 6 -r 16000 | tyto listen - --raw s16le --channels 6 --rate 16000
+
+      tyto listen --array respeaker-usb-4 --odas 127.0.0.1:9000 --mqtt mqtt://homeassistant.local
+    """
+    from tytoalba.cli.keys import keys_at_hand
+    from tytoalba.live.listening import Listener
+
+    source = chosen_source(standard_input, device, file, loop, raw, channels, rate)
+    _draws(screen, json)
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise TytoError(f"--seconds takes seconds above 0, got {seconds:g}")
+    keys = keys_at_hand(identity)
+    following = open_following(
+        source,
+        model=model,
+        array=array,
+        method=method,
+        background=background,
+        silence=silence,
+        keys=keys,
+        unsigned=unsigned,
+    )
+    mics = following.array
+    asked = asked_outputs(
+        odas, odas_potential, mqtt, mqtt_password_file, mqtt_ca, websocket, token_file, osc, name=mics.name
+    )
+    if mics.mirror_axis is not None:
+        note(f"{mics.name} cannot tell {mics.ambiguities[0]}")
+    with ExitStack() as stack:
+        telling: Telling = JsonLines() if json else ChangeLines()
+        outputs = opened_outputs(asked, lambda text: telling.say(text), stack)
+        sound = open_input(source, mics, keys, fast=fast)
+        listener = stack.enter_context(
+            Listener(sound, following, outputs, say=lambda text: telling.say(text))
+        )
+        stopped = stack.enter_context(stopped_by_signals(listener.stop))
+        summary = _told(listener, telling, seconds)
+    say(summary.text)
+    if stopped.signal:
+        raise typer.Exit(stopped.code)
+
+
+def _told(listener: Listener, telling: Telling, seconds: float | None) -> Summary:
+    """Listen to the end, showing each frame; who was there."""
+    from tytoalba.live.segments import segments
+
+    summary = Summary()
+
+    def moments() -> Iterator[Moment]:
+        for update, moment in listener:
+            if seconds is not None and update.time > seconds:
+                return
+            summary.seconds = update.time
+            telling.tell(update, moment)
+            yield moment
+
+    try:
+        for one in segments(moments()):
+            summary.add(one)
+    except BrokenPipeError:  # who read the lines has gone: that ends it, and is nothing wrong
+        _forget_output()
+    return summary
+
+
+def _forget_output() -> None:
+    """Nobody reads standard output any more: what is left in it must not fail when Python ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _draws(screen: bool | None, json: bool) -> bool:
+    """Whether to draw: on a terminal that can, unless something else is asked for."""
+    if screen and json:
+        raise TytoError("--json prints lines for programs, --screen draws for people: leave out one of them")
+    is_terminal = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    if screen and not is_terminal:
+        raise TytoError("--screen needs a terminal on standard output; --lines prints lines")
+    return is_terminal and not json if screen is None else screen

@@ -1,0 +1,159 @@
+"""`tyto listen` from files and pipes: lines, JSON, refusals before any work, signals, a reader that goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.commands import Tyto, start
+from tests.helpers.updates import HOST, TcpReader, wait_until
+from tytoalba.data.demo import DEMO_ARRAY, demo_recording
+from tytoalba.storage.soundfiles import read_audio
+
+DEMO = demo_recording()[0]
+FAST = ("listen", "--from", DEMO, "--array", DEMO_ARRAY, "--method", "srp", "--fast")
+
+
+def updates(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_line_where_somebody_begins_or_ends_to_speak(tyto: Tyto) -> None:
+    ran = tyto(*FAST)
+    assert ran.code == 0
+    assert ran.out.splitlines()[0].endswith("1 at 40 degrees")
+    assert "2 at 25" in ran.out
+    assert "nobody" in ran.out
+    assert len(ran.out.splitlines()) < 20
+    assert "two people: 40 degrees for" in ran.err.splitlines()[-1]
+
+
+def test_json_has_the_lines_of_locate_with_tracks(tyto: Tyto) -> None:
+    found = updates(tyto(*FAST, "--json").out)
+    located = tyto("locate", DEMO, "--array", DEMO_ARRAY, "--method", "srp", "--tracks", "--json")
+    assert found == updates(located.out)
+    assert len(updates(tyto(*FAST, "--json", "--seconds", "1").out)) == 11
+
+
+def test_a_localizer_listens(tyto: Tyto, tmp_path: Path) -> None:
+    tyto("new", tmp_path / "kitchen.tyto", "--array", DEMO_ARRAY)
+    how = ("--model", tmp_path / "kitchen.tyto", "--unsigned")
+    ran = tyto("listen", "--from", DEMO, "--fast", "--seconds", "2", *how)
+    assert "1 at 40 degrees" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["talk.wav"], "talk.wav is no source: --from FILE"),
+        (["--from", DEMO, "--device", "hw:1"], "one sound at a time"),
+        (["--from", DEMO, "--rate", "16000"], "for standard input: say - as well"),
+        (["--device", "1", "--loop"], "--loop is for a recording"),
+        (["-", "--raw", "s16le"], "all three: - --raw s16le --channels 6 --rate 16000"),
+        (["-", "--raw", "mp3", "--channels", "6", "--rate", "16000"], "no encoding called 'mp3'"),
+        (["--from", DEMO], r"demo.flac has 4 channels, 16 kHz: perhaps .* Say --array NAME"),
+        (["--from", DEMO, "-a", DEMO_ARRAY, "--model", "x.tyto"], "a model has its own array"),
+        (["--from", DEMO, "-a", DEMO_ARRAY, "--json", "--screen"], "leave out one of them"),
+        (["--from", DEMO, "-a", DEMO_ARRAY, "--screen"], "--screen needs a terminal"),
+        (["--from", DEMO, "-a", DEMO_ARRAY, "--seconds", "0"], "--seconds takes seconds above 0"),
+        (["--from", "none.wav", "-a", DEMO_ARRAY], "none.wav"),
+        (["--from", DEMO, "-a", "pepper", "--background", "fan.wav"], "there is no file fan.wav"),
+        (["--from", DEMO, "-a", DEMO_ARRAY, "--odas", "9000"], "--odas is HOST:PORT"),
+        (["--from", DEMO, "-a", DEMO_ARRAY, "--mqtt", "home"], "a broker is mqtt://HOST"),
+        (["--from", DEMO, "-a", DEMO_ARRAY, "--mqtt-ca", "x"], "for --mqtt URL, which is not there"),
+        (["--from", DEMO, "-a", DEMO_ARRAY, "--token-file", "x"], "for --websocket HOST:PORT"),
+        (["--from", DEMO, "-a", DEMO_ARRAY, "--websocket", "0.0.0.0:8765"], "needs a token"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_any_work(
+    tyto: Tyto, arguments: list[Any], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import re
+
+    monkeypatch.chdir(tmp_path)
+    assert re.search(why, tyto("listen", *arguments).error)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_port_that_is_taken_is_refused(tyto: Tyto) -> None:
+    reader = TcpReader()
+    try:
+        assert "is the port taken?" in tyto(*FAST, "--websocket", f"{HOST}:{reader.port}").error
+    finally:
+        reader.close()
+
+
+def test_secrets_are_read_from_closed_files_only(tyto: Tyto, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef0123\n")
+    token.chmod(0o644)
+    assert "chmod 600" in tyto(*FAST, "--websocket", "0.0.0.0:1", "--token-file", token).error
+    token.chmod(0o600)
+    token.write_text("\n")
+    assert "is empty" in tyto(*FAST, "--websocket", "0.0.0.0:1", "--token-file", token).error
+
+
+def test_remarks_on_a_broker_are_said(tyto: Tyto) -> None:
+    ran = tyto(*FAST, "--seconds", "0.5", "--mqtt", "mqtt://me:secret@192.0.2.1:1")
+    assert "seen by everybody on this machine" in ran.err
+    assert "in the clear" in ran.err
+    assert "me:secret" not in ran.err
+
+
+def test_outputs_get_what_is_printed(tyto: Tyto) -> None:
+    tracked, potential = TcpReader(), TcpReader()
+    try:
+        addresses = [f"{HOST}:{one.port}" for one in (tracked, potential)]
+        tyto("listen", "--from", DEMO, "-a", DEMO_ARRAY, "-m", "srp", "--seconds", "1.2", "--odas",
+             addresses[0], "--odas-potential", addresses[1])  # fmt: skip
+        wait_until(lambda: '"id": 1, "tag": "dynamic", "x": 0.7' in tracked.text)
+        wait_until(lambda: '"E": 0.' in potential.text)
+    finally:
+        tracked.close()
+        potential.close()
+
+
+def test_raw_sound_on_standard_input(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = (read_audio(DEMO).samples[:, :32000].T * 2**15).astype("<i2").tobytes()
+    (tmp_path / "talk.raw").write_bytes(data)
+    raw = ["--raw", "s16le", "--channels", "4", "--rate", "16000"]
+    with (tmp_path / "talk.raw").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        ran = tyto("listen", "-", *raw, "-a", DEMO_ARRAY, "-m", "srp")
+    assert "1 at 40 degrees" in ran.out
+    assert "one person" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.end_to_end)],
+)
+def test_signals_end_it_in_good_order(number: signal.Signals, code: int) -> None:
+    process = start("listen", "--from", DEMO, "--loop", "-a", DEMO_ARRAY, "-m", "srp", "--json")
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["time"] > 0
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert all(json.loads(line) for line in out.splitlines())
+    assert b" s: " in err
+    assert b"Traceback" not in err
+
+
+@pytest.mark.end_to_end
+def test_a_reader_that_goes_ends_it_quietly() -> None:
+    process = start("listen", "--from", DEMO, "--loop", "-a", DEMO_ARRAY, "-m", "srp", "--json")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdout = open(os.devnull, "rb")  # noqa: PTH123, SIM115, for communicate
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert b"Traceback" not in err
+    assert b"Broken pipe" not in err
