@@ -15,7 +15,7 @@ from tytoalba.cli import (
     bench,
     check,
     config,
-    export,
+    devices,
     info,
     keygen,
     listen,
@@ -50,7 +50,7 @@ app = typer.Typer(
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Locate": {
         "locate": locate.locate,
-        "listen": listen.listen,
+        "devices": devices.devices,
         "check": check.check,
         "config": config.config,
     },

@@ -60,8 +60,6 @@ NARROWEST = 50.0
 """Hz: the narrowest band; every method has a frequency in it."""
 BETWEEN_LINES = 5.0
 """Seconds between two lines of progress where there is no terminal."""
-DEVICE_CHANNELS = {"respeaker-usb-4": 6, "respeaker-6mic": 8, "respeaker-core-v2": 8, "minidsp-uma8": 8}
-"""Channels that a device records, where they are more than its microphones."""
 
 
 @dataclass
@@ -325,6 +323,7 @@ def _looks_like(recording: str | Sequence[str] | None, shape: tuple[int, int] | 
     import soundfile
 
     from tytoalba.signal.array import builtin_arrays
+    from tytoalba.signal.audio import recorded_channels
 
     files = [recording] if isinstance(recording, str) else list(recording or ())
     if shape is None:
@@ -335,7 +334,7 @@ def _looks_like(recording: str | Sequence[str] | None, shape: tuple[int, int] | 
         shape = found.channels if len(files) == 1 else len(files), found.samplerate
     n, rate = shape
     arrays = [array for array in builtin_arrays().values() if array.sample_rate == rate]
-    as_recorded = [array.name for array in arrays if DEVICE_CHANNELS.get(array.name, array.n_mics) == n]
+    as_recorded = [array.name for array in arrays if recorded_channels(array) == n]
     names = as_recorded or [array.name for array in arrays if array.n_mics == n]
     perhaps = f"perhaps {' or '.join(names)}" if names else "no built-in array records that"
     return f" {files[0]} has {plural(n, 'channel')}, {rate / 1000:g} kHz: {perhaps}."

@@ -25,6 +25,8 @@ SILENCE_DB = -60.0
 """Frames below this level (dB of full scale) have no direction."""
 LOWEST_RATE, HIGHEST_RATE = 1000, 1_000_000
 FULL_SCALE = 0.999
+DEVICE_CHANNELS = {"respeaker-usb-4": 6, "respeaker-6mic": 8, "respeaker-core-v2": 8, "minidsp-uma8": 8}
+"""Channels that a device records, where they are more than its microphones."""
 LARGEST = 2.0**31
 """The largest integer sample: beyond it, not even integers saved as floats explain a value."""
 
@@ -329,6 +331,16 @@ def resampled(blocks: Iterable[NDArray[Any]], from_rate: int, to_rate: int) -> I
         yield np.ascontiguousarray(rest)
     elif not found:
         raise AudioError(f"too short to resample from {from_rate} to {to_rate} Hz: not one sample is left")
+
+
+def recorded_channels(array: MicArray) -> int:
+    """How many channels the device of an array records: as many as its microphones need, or more.
+
+    >>> from tytoalba.signal.array import load_array
+    >>> [recorded_channels(load_array(name)) for name in ("respeaker-usb-4", "pepper")]
+    [6, 4]
+    """
+    return max(DEVICE_CHANNELS.get(array.name, 0), max(array.channels) + 1)
 
 
 def pick_channels(n_channels: int, array: MicArray, what: str) -> Sequence[int]:
