@@ -1,177 +1,191 @@
-"""Sealed sound is the same sound, opened in memory, piece by piece where it is WAV."""
+"""Sound sealed while it comes: the same samples, gaps with their time, whole or not at all, bounded."""
 
 from __future__ import annotations
 
 import io
-import tracemalloc
-from collections.abc import Generator
+import subprocess
+import sys
+import threading
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
-from numpy.typing import NDArray
 
 pytest.importorskip("pyrage")
 
-from tests.helpers.seals import CHUNK, WRITES, Keys, names, public
-from tytoalba.data import folder as folders
-from tytoalba.errors import AudioError, SealError, TytoError, WrongKeyError
+from tests.helpers.seals import Keys, names, public
+from tests.helpers.updates import wait_until
+from tytoalba.errors import SealError
 from tytoalba.signal.array import load_array
-from tytoalba.storage import soundfiles as soundfiles
-from tytoalba.storage.age import Identity
-from tytoalba.storage.sealed import seal_file, write_secret
-from tytoalba.storage.soundfiles import read_audio, stream_audio, write_audio
+from tytoalba.storage import sealed_sound, soundfiles
+from tytoalba.storage.age import is_sealed, open_bytes
+from tytoalba.storage.sealed_sound import SealedSound, to_bytes, w64_header, wav_header
+from tytoalba.storage.soundfiles import read_audio, stream_audio
 
-pytestmark = pytest.mark.usefixtures("no_threads_left")
-
-
-@pytest.fixture
-def own(keys: Keys) -> Identity:
-    return keys[0]
+SOUND = (np.random.default_rng(0).integers(-(2**15), 2**15, (3, 20000)) / 2.0**15).astype(np.float32)
 
 
-@pytest.fixture(autouse=True)
-def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short recordings stream too, as long ones do."""
-    monkeypatch.setattr(soundfiles, "IN_MEMORY", 0)
+@pytest.mark.parametrize("name", ["talk.wav.age", "TALK.W64.AGE"])
+def test_what_was_added_is_in_it_to_the_bit(tmp_path: Path, keys: Keys, name: str) -> None:
+    recording = SealedSound(tmp_path / name, 3, 16000, [public(keys[0]), public(keys[1])])
+    for start in range(0, 20000, 777):
+        recording.add(SOUND[:, start : start + 777])
+    assert not names(tmp_path)
+    assert recording.finish()
+    assert names(tmp_path) == [name]
+    assert is_sealed(tmp_path / name)
+    assert (tmp_path / name).stat().st_mode & 0o077 == 0
+    for key in keys[:2]:
+        found = read_audio(tmp_path / name, keys=[key])
+        assert found.sample_rate == 16000
+        assert np.array_equal(found.samples, SOUND)
 
 
-def test_short_ones_are_opened_at_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: Identity
+@pytest.mark.parametrize("suffix", [".wav.age", ".w64.age"])
+def test_a_long_one_streams(tmp_path: Path, keys: Keys, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = SealedSound(tmp_path / f"talk{suffix}", 3, 16000, [public(keys[0])])
+    recording.add(SOUND)
+    recording.finish()
+    monkeypatch.setattr(soundfiles, "IN_MEMORY", 1000)
+    blocks = list(stream_audio(tmp_path / f"talk{suffix}", block=3000, keys=[keys[0]]))
+    assert len(blocks) > 3
+    assert np.array_equal(np.concatenate(blocks, axis=1), SOUND)
+
+
+def test_other_programs_read_what_is_inside(tmp_path: Path, keys: Keys) -> None:
+    SealedSound(tmp_path / "empty.wav.age", 3, 16000, [public(keys[0])]).abandon()
+    for header in (wav_header, w64_header):
+        plain = header(3, 16000) + to_bytes(SOUND)
+        samples, rate = soundfile.read(io.BytesIO(plain), dtype="float32")
+        assert rate == 16000
+        assert np.array_equal(samples.T, SOUND)
+
+
+def test_gaps_are_said_and_kept_as_silence(
+    tmp_path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(soundfiles, "IN_MEMORY", 10**6)
-    monkeypatch.setattr("tytoalba.storage.age.Unsealing", None)  # there is no need to stream
-    write_audio(tmp_path / "a.wav", noise(2, 4000), 16000)
-    seal_file(tmp_path / "a.wav", tmp_path / "a.wav.age", [public(own)])
-    plain, opened = (joined(tmp_path / name, keys=[own]) for name in ("a.wav", "a.wav.age"))
-    assert np.array_equal(plain, opened)
+    monkeypatch.setattr(sealed_sound, "LONGEST_SILENCE", 1.0)
+    said: list[str] = []
+    recording = SealedSound(tmp_path / "talk.wav.age", 3, 16000, [public(keys[0])], said.append)
+    recording.add(SOUND)
+    recording.add(SOUND[:, :0], lost=8000)
+    recording.add(SOUND, lost=0)
+    recording.add(SOUND, lost=160000)
+    recording.finish()
+    found = read_audio(tmp_path / "talk.wav.age", keys=[keys[0]]).samples
+    gap, long = np.zeros((3, 8000), np.float32), np.zeros((3, 16000), np.float32)
+    assert np.array_equal(found, np.concatenate([SOUND, gap, SOUND, long, SOUND], axis=1))
+    assert said == [
+        "the recording has a gap at 1.25 s: 0.50 s of sound are missing",
+        "the recording has a gap at 3.00 s: 10.00 s of sound are missing, of which 1 s are kept as silence",
+    ]
 
 
-def noise(n_channels: int, n_samples: int) -> NDArray[np.float32]:
-    grid = np.random.default_rng(0).integers(-9000, 9000, (n_channels, n_samples))
-    return (grid / 32768).astype(np.float32)
+def test_a_disk_that_is_too_slow_costs_sound_and_no_memory(
+    tmp_path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealed_sound, "WAITING", 200_000)
+    go_on, seal = threading.Event(), sealed_sound.seal_stream
+
+    def slowly(reader: Any, *others: Any) -> None:
+        reader.read(0)
+        go_on.wait(10)
+        seal(reader, *others)
+
+    monkeypatch.setattr(sealed_sound, "seal_stream", slowly)
+    said: list[str] = []
+    recording = SealedSound(tmp_path / "talk.wav.age", 3, 16000, [public(keys[0])], said.append)
+    recording.add(SOUND)
+    recording.add(SOUND)  # 180 000 bytes each: this one is missing
+    go_on.set()
+    wait_until(lambda: not recording._waiting._n_bytes)
+    recording.add(SOUND)
+    recording.finish()
+    found = read_audio(tmp_path / "talk.wav.age", keys=[keys[0]]).samples
+    assert np.array_equal(found, np.concatenate([SOUND, 0 * SOUND, SOUND], axis=1))
+    assert said == ["the recording has a gap at 1.25 s: 1.25 s of sound are missing"]
 
 
-def seal_in_place(path: Path, key: Identity) -> Path:
-    target = path.with_name(path.name + ".age")
-    seal_file(path, target, [public(key)])
-    path.unlink()
-    return target
+def test_a_full_one_is_whole(tmp_path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealed_sound, "WAV_ROOM", 9 * 25000)
+    said: list[str] = []
+    recording = SealedSound(tmp_path / "talk.wav.age", 3, 16000, [public(keys[0])], said.append)
+    for _ in range(3):
+        recording.add(SOUND)
+    assert recording.finish()
+    assert "the recording is full" in said[0]
+    assert np.array_equal(read_audio(tmp_path / "talk.wav.age", keys=[keys[0]]).samples, SOUND)
 
 
-def joined(source: Any, **options: Any) -> NDArray[np.float32]:
-    return np.concatenate(list(stream_audio(source, **options)), axis=1)
+def test_nothing_is_left_of_what_was_abandoned_or_is_empty(tmp_path: Path, keys: Keys) -> None:
+    recording = SealedSound(tmp_path / "talk.wav.age", 3, 16000, [public(keys[0])])
+    recording.add(SOUND)
+    recording.abandon()
+    assert not SealedSound(tmp_path / "talk.wav.age", 3, 16000, [public(keys[0])]).finish()
+    assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("suffix", "kind"), [("wav", "WAV"), ("wav", "RF64"), ("flac", "FLAC"), ("ogg", "OGG"), ("aiff", "AIFF")]
-)
-def test_sealed_sound_is_the_same_sound(tmp_path: Path, own: Identity, suffix: str, kind: str) -> None:
-    path = tmp_path / f"talk.{suffix}"
-    soundfile.write(path, noise(4, 70000).T, 16000, format=kind)
-    expected = read_audio(path)
-    sealed = seal_in_place(path, own)
-    WRITES.clear()
-    np.testing.assert_array_equal(read_audio(sealed, keys=[own]).samples, expected.samples)
-    np.testing.assert_array_equal(joined(sealed, block=999, keys=[own]), expected.samples)
-    np.testing.assert_array_equal(
-        joined(sealed, sample_rate=8000, keys=[own]), read_audio(sealed, None, 8000, [own]).samples
-    )
-    with sealed.open("rb") as file:
-        np.testing.assert_array_equal(joined(file, keys=[own]), expected.samples)
-        np.testing.assert_array_equal(read_audio(file, keys=[own]).samples, expected.samples)
-    renamed = sealed.rename(tmp_path / "talk.bin")  # the name tells nothing
-    np.testing.assert_array_equal(joined(str(renamed), keys=[own]), expected.samples)
-    assert WRITES == []
-    assert names(tmp_path) == ["talk.bin"]
+def test_a_full_disk_is_told(tmp_path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(reader: Any, *_: Any) -> None:
+        reader.read(10)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sealed_sound, "seal_stream", full)
+    recording = SealedSound(tmp_path / "talk.wav.age", 3, 16000, [public(keys[0])])
+    recording._thread.join()
+    with pytest.raises(OSError, match="No space left"):
+        recording.add(SOUND)
+    assert not list(tmp_path.iterdir())
 
 
-def test_one_sealed_file_a_channel(tmp_path: Path, own: Identity) -> None:
-    samples, paths = noise(3, 40000), []
-    for i, suffix in enumerate(("wav", "flac", "wav")):
-        write_audio(tmp_path / f"{i}.{suffix}", samples[i], 16000)
-        paths.append(tmp_path / f"{i}.{suffix}")
-    paths[:2] = [seal_in_place(path, own) for path in paths[:2]]
-    np.testing.assert_array_equal(read_audio(paths, keys=[own]).samples, samples)
-    np.testing.assert_array_equal(joined(paths, block=1000, keys=[own]), samples)
+def test_a_name_that_cannot_be_is_refused_at_once(tmp_path: Path, keys: Keys) -> None:
+    (tmp_path / "old.wav.age").write_bytes(b"precious")
+    for name, why in {
+        "talk.wav": "is called NAME.wav.age",
+        "talk.flac.age": "is called NAME.wav.age",
+        "old.wav.age": "is there already and stays",
+        "none/talk.wav.age": "there is no folder",
+    }.items():
+        with pytest.raises(SealError, match=why):
+            SealedSound(tmp_path / name, 3, 16000, [public(keys[0])])
+    with pytest.raises(SealError, match="nobody to seal for"):
+        SealedSound(tmp_path / "talk.wav.age", 3, 16000, [])
+    with pytest.raises(SealError, match="is no recipient"):
+        SealedSound(tmp_path / "talk.wav.age", 3, 16000, ["me"])
+    assert (tmp_path / "old.wav.age").read_bytes() == b"precious"
 
 
-def test_wav_with_words_after_the_sound(tmp_path: Path, own: Identity) -> None:
-    file = io.BytesIO()
-    soundfile.write(file, noise(2, 5000).T, 16000, format="WAV")
-    path = tmp_path / "x.age"
-    write_secret(path, file.getvalue() + b"LIST\x04\0\0\0INFO" + bytes(3 * CHUNK), [public(own)])
-    np.testing.assert_array_equal(joined(path, keys=[own]), noise(2, 5000))
-    path.write_bytes(path.read_bytes()[:-1])  # after the sound, and yet altered
-    with pytest.raises(SealError, match="damaged"):
-        joined(path, keys=[own])
+KILLED = """
+import os, signal, sys, numpy as np
+from tytoalba.storage.sealed_sound import SealedSound
+recording = SealedSound(sys.argv[1], 3, 16000, [sys.argv[2]])
+sound = np.frombuffer(b"PLAINPLAIN12" * 40000, "<i2").astype(np.float32).reshape(3, -1) / 2**15
+for _ in range(200):
+    recording.add(sound[:, :4000])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
-@pytest.mark.parametrize("unknown_length", [False, True])
-def test_sealed_wav_that_breaks_later(tmp_path: Path, own: Identity, unknown_length: bool) -> None:
-    path = tmp_path / "x.wav"
-    write_audio(path, noise(2, 200000), 16000)
-    if unknown_length:
-        data = path.read_bytes()
-        path.write_bytes(data[:40] + b"\xff\xff\xff\xff" + data[44:])
-    sealed = bytearray(seal_in_place(path, own).read_bytes())
-    sealed[-CHUNK * 2] ^= 1
-    (tmp_path / "x.wav.age").write_bytes(sealed)
-    for attempt in (read_audio, joined):
-        with pytest.raises(SealError, match=r"x\.wav\.age is damaged"):
-            attempt(tmp_path / "x.wav.age", keys=[own])
-    (tmp_path / "x.wav.age").write_bytes(sealed[: -CHUNK * 4])
-    with pytest.raises(SealError, match=r"x\.wav\.age is damaged"):
-        joined([tmp_path / "x.wav.age"], keys=[own])
+@pytest.mark.end_to_end
+def test_who_is_killed_leaves_no_sound(tmp_path: Path, keys: Keys) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "talk.wav.age"), public(keys[0])]
+    assert subprocess.run(command, check=False, timeout=60).returncode == -9
+    assert "talk.wav.age" not in names(tmp_path)
+    for left in tmp_path.iterdir():  # a file system without nameless files keeps the sealed beginning
+        assert b"PLAIN" not in left.read_bytes()
 
 
-def test_sealed_for_others_or_not_sound(tmp_path: Path, keys: Keys) -> None:
-    own, other, _ = keys
-    write_secret(tmp_path / "x.wav.age", b"a voice", [public(other)])
-    write_secret(tmp_path / "y.wav.age", b"a voice", [public(own)])
-    for attempt in (read_audio, joined):
-        with pytest.raises(WrongKeyError, match="no key was given: pass keys="):
-            attempt(tmp_path / "x.wav.age")
-        with pytest.raises(WrongKeyError, match=r"none of your keys opens .*x\.wav\.age"):
-            attempt(tmp_path / "x.wav.age", keys=[own])
-        with pytest.raises(AudioError, match="is text, not sound"):
-            attempt(tmp_path / "y.wav.age", keys=[own])
+def test_what_was_recorded_is_located(tmp_path: Path, keys: Keys) -> None:
+    from tests.helpers.waves import plane_wave
+    from tytoalba.localizer.locate import locate
 
-
-def test_sealed_wav_streams_in_bounded_memory(tmp_path: Path, own: Identity) -> None:
-    write_audio(tmp_path / "long.wav", noise(4, 16000 * 120), 16000)  # 15 MB
-    sealed = seal_in_place(tmp_path / "long.wav", own)
-    size, loud = 0, 0.0
-    tracemalloc.start()
-    for block in stream_audio(sealed, block=16000, keys=[own]):
-        size, loud = size + block.shape[1], max(loud, float(block[0, 0]))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert size == 16000 * 120
-    assert peak < 3e6
-    stopped = cast("Generator[Any]", stream_audio(sealed, block=1000, keys=[own]))
-    next(stopped)
-    stopped.close()
-
-
-def test_sealed_folder(tmp_path: Path, own: Identity) -> None:
     array = load_array("respeaker-usb-4")
-    folders.write_array(tmp_path, array)
-    frame_ids, azimuth = np.array([0, 2]), np.array([[10.0, np.nan], [20.0, 30.0]])
-    for name in ("hall", "kitchen"):
-        folders.write_recording(tmp_path, "test", name, noise(4, 9000), array, frame_ids, azimuth)
-    for name in ("hall.wav", "hall.csv"):
-        seal_in_place(tmp_path / "test" / name, own)
-    write_secret(tmp_path / "test" / "kitchen.wav.age", b"of another day", [public(own)])
-    seal_in_place(tmp_path / "array.toml", own)
-    recordings = folders.open_folder(tmp_path, keys=[own])
-    assert [r.name for r in recordings] == ["hall", "kitchen"]  # there twice, it counts once, plain
-    for recording in recordings:
-        assert recording.array == array.plain_channels()
-        np.testing.assert_array_equal(recording.azimuth, azimuth)
-        np.testing.assert_array_equal(recording.load(), noise(4, 9000))
-    (tmp_path / "test" / "hall.csv.age").unlink()
-    with pytest.raises(TytoError, match=r"hall\.csv is missing"):
-        folders.open_folder(tmp_path, keys=[own])
+    recording = SealedSound(tmp_path / "talk.wav.age", 4, 16000, [public(keys[0])])
+    recording.add(plane_wave(array, 130.0, 1.0))
+    recording.finish()
+    found = list(locate(tmp_path / "talk.wav.age", array, keys=[keys[0]]))
+    assert {one.azimuth for one in found} == {(130.0,)}
+    data = (tmp_path / "talk.wav.age").read_bytes()
+    assert open_bytes(data, [keys[0]]).startswith(b"RIFF")

@@ -58,6 +58,8 @@ ENDLESS = 2**62
 """Samples. libsndfile says more than this where it does not know the length."""
 ENCODINGS = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}
 """Raw sound: bytes per sample by the name that ffmpeg and arecord use (S16_LE), little-endian."""
+STREAMS = (b"RIFF", b"riff\x2e\x91\xcf\x11")
+"""How WAV and W64 begin, the formats that libsndfile reads through a pipe."""
 LOSSY = {"VORBIS": "Vorbis", "OPUS": "Opus"} | {f"MPEG_LAYER_{n}": "MP3" for n in ("I", "II", "III")}
 """Formats whose decoders may differ in the last bits of a sample, as libsndfile calls them."""
 CHECKED = ("WAV", "FLAC", "AIFF", "W64", "RF64", "CAF", "AU")
@@ -459,7 +461,7 @@ def _unsealed(
     if is_long and not whole and sys.platform != "win32" and not has_passphrase(head_of(file)):
         start = open_start(file, keys, 64, name)
         file.seek(0)
-        if start.startswith(b"RIFF"):
+        if start.startswith(STREAMS):
             seal = stack.enter_context(Unsealing(file, keys, name))
             seals.append(seal)
             return seal.fileno(), start
