@@ -157,3 +157,45 @@ def test_a_reader_that_goes_ends_it_quietly() -> None:
     assert process.returncode == 0
     assert b"Traceback" not in err
     assert b"Broken pipe" not in err
+
+
+@pytest.mark.usefixtures("home")
+def test_a_sealed_recording_is_what_came(tyto: Tyto, tmp_path: Path) -> None:
+    pytest.importorskip("pyrage")
+    target = tmp_path / "talk.wav.age"
+    assert "tyto keygen" in tyto(*FAST, "--record-sealed", target).error
+    assert "is for --record-sealed" in tyto(*FAST, "--to", "age1x").error
+    tyto("keygen")
+    assert "NAME.wav.age" in tyto(*FAST, "--record-sealed", tmp_path / "talk.wav").error
+    ran = tyto(*FAST, "--seconds", "3", "--record-sealed", target)
+    assert (ran.code, [path.name for path in tmp_path.iterdir()]) == (0, ["talk.wav.age"])
+    assert f"recorded: {target}, 3." in ran.err
+    assert "is there already and stays" in tyto(*FAST, "--record-sealed", target).error
+    assert " 40 " in tyto("locate", target, "--array", DEMO_ARRAY).out
+    tyto("open", target)
+    sound = read_audio(tmp_path / "talk.wav").samples
+    assert sound.shape[1] > 3 * 16000
+    assert (sound == read_audio(DEMO).samples[:, : sound.shape[1]]).all()
+
+
+@pytest.mark.end_to_end
+def test_control_c_leaves_a_whole_recording_and_a_kill_leaves_none(tmp_path: Path) -> None:
+    pytest.importorskip("pyrage")
+    from tests.helpers.seals import new_key, public
+
+    key = new_key(tmp_path.parent)
+    for number, kept in ((signal.SIGINT, True), (signal.SIGKILL, False)):
+        target = tmp_path / f"{number.name}.wav.age"
+        process = start("listen", "--from", DEMO, "--loop", "-a", DEMO_ARRAY, "-m", "srp", "--json",
+                        "--record-sealed", target, "--to", public(key))  # fmt: skip
+        assert process.stdout is not None
+        for _ in range(12):
+            process.stdout.readline()
+        process.send_signal(number)
+        process.communicate(timeout=20)
+        assert [path.name for path in tmp_path.iterdir()] == ["SIGINT.wav.age"]
+        assert target.exists() == kept
+        if kept:
+            sound = read_audio(target, keys=[key]).samples
+            assert sound.shape[1] > 16000
+            assert (sound == read_audio(DEMO).samples[:, : sound.shape[1]]).all()

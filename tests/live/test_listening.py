@@ -244,3 +244,12 @@ def test_memory_does_not_grow_with_time() -> None:
         held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     assert held[-1] - held[1] < 20_000, held
+
+
+def test_a_muted_channel_is_noticed_within_a_second() -> None:
+    sound = wave(seconds=2.0)
+    sound[2, RATE:] = 0
+    found = heard(blocks_of(sound, RATE))
+    first = next(one for one in found if one.faults)
+    assert 1.0 < first.time < 2.0
+    assert [(fault.kind, fault.channels) for fault in first.faults] == [("muted", (2,))]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,11 +44,12 @@ from tytoalba.cli.outputs import (
 )
 from tytoalba.cli.stopping import stopped_by_signals
 from tytoalba.cli.telling import ChangeLines, JsonLines, Summary, Telling
-from tytoalba.errors import TytoError
+from tytoalba.errors import SealError, TytoError
 
 if TYPE_CHECKING:
     from tytoalba.live.listening import Listener
     from tytoalba.live.segments import Moment
+    from tytoalba.storage.sealed_sound import SealedSound
 
 
 def listen(
@@ -62,6 +65,22 @@ def listen(
     method: MethodName = None,
     background: BackgroundSound = None,
     silence: Silence = -60.0,
+    record_sealed: Annotated[
+        Path | None,
+        typer.Option(
+            "--record-sealed",
+            help="Also record the microphones into NAME.wav.age, or NAME.w64.age for more than 4 GB, sealed "
+            "while it comes.",
+        ),
+    ] = None,
+    to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to",
+            "-t",
+            help="With --record-sealed: public key (age1..., ssh-...) or a file of them; may be repeated.",
+        ),
+    ] = None,
     seconds: Annotated[
         float | None, typer.Option(help="Stop after so many seconds of sound; default: Ctrl-C stops.")
     ] = None,
@@ -87,7 +106,7 @@ def listen(
     """Listen, and tell who is where now: on the terminal, and to other programs.
 
     On a terminal it draws; elsewhere it prints a line where somebody begins or ends to speak. Ctrl-C ends it.
-    Sound is never kept, unless you ask for it.
+    Sound is never kept, unless you ask for a sealed recording.
 
     Examples:
 
@@ -99,13 +118,16 @@ def listen(
 
       arecord -D hw:1 -t raw -f S16_LE -c 6 -r 16000 | tyto listen - --raw s16le --channels 6 --rate 16000
 
+      tyto listen --array respeaker-usb-4 --record-sealed night.w64.age
+
       tyto listen --array respeaker-usb-4 --odas 127.0.0.1:9000 --mqtt mqtt://homeassistant.local
     """
     from tytoalba.cli.keys import keys_at_hand
     from tytoalba.live.listening import Listener
 
     source = chosen_source(standard_input, device, file, loop, raw, channels, rate)
-    _draws(screen, json)
+    draws = _draws(screen, json)
+    recipients = _recipients(record_sealed, to)
     if seconds is not None and not 0 < seconds < float("inf"):
         raise TytoError(f"--seconds takes seconds above 0, got {seconds:g}")
     keys = keys_at_hand(identity)
@@ -127,16 +149,60 @@ def listen(
         note(f"{mics.name} cannot tell {mics.ambiguities[0]}")
     with ExitStack() as stack:
         telling: Telling = JsonLines() if json else ChangeLines()
-        outputs = opened_outputs(asked, lambda text: telling.say(text), stack)
+
+        def remark(text: str) -> None:
+            telling.say(text)
+
+        outputs = opened_outputs(asked, remark, stack)
         sound = open_input(source, mics, keys, fast=fast)
-        listener = stack.enter_context(
-            Listener(sound, following, outputs, say=lambda text: telling.say(text))
-        )
+        stack.callback(sound.close)
+        recording = None
+        if record_sealed is not None:
+            from tytoalba.storage.sealed_sound import SealedSound
+
+            recording = SealedSound(record_sealed, mics.n_mics, sound.sample_rate, recipients, remark)
+            stack.callback(recording.abandon)  # what is finished stays
+        listener = stack.enter_context(Listener(sound, following, outputs, keep=recording, say=remark))
         stopped = stack.enter_context(stopped_by_signals(listener.stop))
-        summary = _told(listener, telling, seconds)
-    say(summary.text)
+        if draws:
+            from tytoalba.cli.screen import Screen
+
+            kept = " (recorded, sealed)" if recording is not None else ""
+            telling = Screen(f"tyto listen: {mics.name}, {sound.name}{kept}")
+        stack.callback(telling.close)
+        try:
+            summary = _told(listener, telling, seconds)
+        finally:
+            telling.close()
+            if recording is not None:
+                _finish(recording)
+    with suppress(OSError):  # a terminal that was closed
+        say(summary.text)
     if stopped.signal:
         raise typer.Exit(stopped.code)
+
+
+def _recipients(record_sealed: Path | None, to: list[str] | None) -> list[str]:
+    """For whom the recording is sealed; what cannot be is refused."""
+    if record_sealed is None:
+        if to:
+            raise TytoError("--to is for --record-sealed NAME.wav.age, which is not there")
+        return []
+    from tytoalba.storage.keys import default_recipients, parse_recipients
+    from tytoalba.storage.sealed_sound import checked_target
+
+    checked_target(record_sealed)
+    found = parse_recipients(to) if to else default_recipients()
+    if not found:
+        raise SealError("nobody to seal for: give --to age1..., or make your own key first: tyto keygen")
+    return found
+
+
+def _finish(recording: SealedSound) -> None:
+    if recording.finish():
+        say(f"recorded: {recording.path}, {recording.seconds:.1f} s, sealed")
+    else:
+        say(f"nothing was recorded: {recording.path} was not written")
 
 
 def _told(listener: Listener, telling: Telling, seconds: float | None) -> Summary:
@@ -157,6 +223,10 @@ def _told(listener: Listener, telling: Telling, seconds: float | None) -> Summar
         for one in segments(moments()):
             summary.add(one)
     except BrokenPipeError:  # who read the lines has gone: that ends it, and is nothing wrong
+        _forget_output()
+    except OSError as error:
+        if error.errno != errno.EIO:  # a terminal that was closed
+            raise
         _forget_output()
     return summary
 

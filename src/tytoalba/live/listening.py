@@ -14,6 +14,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba.live.health import Watch
 from tytoalba.live.inputs.input import Block, Input
 from tytoalba.live.outputs.output import Output, Say
 from tytoalba.live.pace import Pace
@@ -25,7 +26,7 @@ from tytoalba.signal.audio import LARGEST, check_rate, pick_channels
 
 
 class Watching(Protocol):
-    """What judges the sound of all channels, such as `health.Watch`."""
+    """What judges the sound of all channels."""
 
     def feed(self, samples: NDArray[np.float32]) -> None:
         """Take a block (n_channels, any length)."""
@@ -57,7 +58,7 @@ class Listener:
     outputs : sequence of Output
         They are closed when listening ends. One that raises is said once, and listening goes on.
     watch : Watching, optional
-        Judges all channels of the input.
+        Judges all channels of the input; `health.Watch` if not given.
     keep : Keeping, optional
         Gets the microphones' channels, at the rate of the input.
     say : callable
@@ -92,8 +93,9 @@ class Listener:
         self.channels = tuple(pick_channels(input.n_channels, array, input.name))
         """Channels of the input that are the array's microphones."""
         self._input, self._following, self._outputs = input, following, tuple(outputs)
-        self._watch, self._keep, self._say, self._clock = watch, keep, say, clock
+        self._keep, self._say, self._clock = keep, say, clock
         self._rate = input.sample_rate
+        self._watch = watch or Watch(self._rate, input.n_channels, self.channels)
         self._resampler = Resampler(self._rate, array.sample_rate, array.n_mics)
         self._pace = Pace(self._rate)
         self._half_frame = array.frame_length / 2 / array.sample_rate
@@ -138,8 +140,7 @@ class Listener:
         samples, own = _mended(block.samples)
         if block.lost or self._gone is not None:
             self._resume(block)
-        if self._watch is not None:
-            self._watch.feed(samples)
+        self._watch.feed(samples)
         self._pace.feed(samples.shape[1], block.arrived)
         picked = samples[list(self.channels)]
         if self._keep is not None:
@@ -184,8 +185,7 @@ class Listener:
         self._following.restart(round(self._position * self._following.array.sample_rate / self._rate))
 
     def _faults(self, block: Block) -> tuple[Fault, ...]:
-        watched = () if self._watch is None else self._watch.faults
-        return block.faults + watched + self._pace.faults
+        return block.faults + self._watch.faults + self._pace.faults
 
     def _tell(
         self, moment: Moment, latency: float | None, faults: tuple[Fault, ...]
