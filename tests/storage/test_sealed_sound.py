@@ -20,7 +20,7 @@ from tests.helpers.updates import wait_until
 from tytoalba.errors import SealError
 from tytoalba.signal.array import load_array
 from tytoalba.storage import sealed_sound, soundfiles
-from tytoalba.storage.age import is_sealed, open_bytes
+from tytoalba.storage.age import is_sealed, open_bytes, seal_stream
 from tytoalba.storage.sealed_sound import SealedSound, to_bytes, w64_header, wav_header
 from tytoalba.storage.soundfiles import read_audio, stream_audio
 
@@ -87,12 +87,12 @@ def test_a_disk_that_is_too_slow_costs_sound_and_no_memory(
     tmp_path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sealed_sound, "WAITING", 200_000)
-    go_on, seal = threading.Event(), sealed_sound.seal_stream
+    go_on = threading.Event()
 
     def slowly(reader: Any, *others: Any) -> None:
         reader.read(0)
         go_on.wait(10)
-        seal(reader, *others)
+        seal_stream(reader, *others)
 
     monkeypatch.setattr(sealed_sound, "seal_stream", slowly)
     said: list[str] = []
