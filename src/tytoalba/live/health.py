@@ -92,7 +92,7 @@ class Watch:
         found = self._muted(samples, magnitude.max(axis=1)) + self._clipped(magnitude)
         used = list(self._used)
         alive = np.flatnonzero(self._still[used] == 0).tolist()
-        if len(alive) == len(used) or alive:
+        if alive:
             self._likeness.add(samples[used])
             found += self._alike(self._likeness.judge(alive))
         for fault in found:
@@ -112,8 +112,8 @@ class Watch:
         if not muted:
             return []
         text = (
-            f"{_channels(muted)} {_is(muted)} muted: every sample is the same while others have sound; check the "
-            f"microphone and the channel numbers, or {HARDWARE}"
+            f"{_channels(muted)} {_is(muted)} muted: every sample is the same while others have sound; check "
+            f"the microphone and the channel numbers, or {HARDWARE}"
         )
         return [Fault("muted", tuple(muted), text)]
 
@@ -123,8 +123,8 @@ class Watch:
             return [Fault("unplugged", (), text)]
         if not self._sounded and seconds >= NEVER - 1e-9:
             text = (
-                "nothing but zeros have come since the start: the device is muted or not allowed to record, or "
-                f"a sound server leaves its channels out; {HARDWARE}"
+                "nothing but zeros have come since the start: the device is muted or not allowed to record, "
+                f"or a sound server leaves its channels out; {HARDWARE}"
             )
             return [Fault("muted", self._used, text)]
         return []
@@ -143,7 +143,7 @@ class Watch:
     def _alike(self, alike: Alike) -> list[Fault]:
         found = []
         if copied := self._numbers(alike.copies):
-            text = f"{_channels(copied)} carry the same sound: one is a copy, so directions are wrong; {HARDWARE}"
+            text = f"{_channels(copied)} carry the same sound, so directions are wrong; {HARDWARE}"
             found.append(Fault("copied", copied, text))
         if mixed := self._numbers((*alike.mixed, alike.sums)):
             text = f"{_channels(mixed)} are mixed with each other, so directions are wrong; {HARDWARE}"

@@ -1,4 +1,4 @@
-"""How alike channels are: copies, sums of others, and mixtures, which microphones at different places never are.
+"""How alike channels are: copies, sums of others and mixtures, as microphones apart never are.
 
 Three measures, of the last two seconds with sound:
 
@@ -29,9 +29,9 @@ QUIETEST = 1e-9
 """Power (full scale is 1) of moments that count: -90 dB."""
 LOW, BAND = 1000.0, (4000.0, 7000.0)
 """Hz: copies and sums are looked for from LOW on, mixtures in BAND; lower where the sample rate is low."""
-COPY, COPY_ALWAYS = 0.9995, 0.99
+COPY, COPY_ALWAYS = 0.99995, 0.99
 """Correlation of copies: of all sound, and of its moments on average."""
-SINGULAR = 1e-5
+SINGULAR = 1e-4
 """Smallest eigenvalue of the correlation matrix of channels that depend on each other."""
 SCATTERED, SCATTERED_SHARE, N_SCATTERED = 0.42, 0.3, 5
 """Moments without a single direction: at most so much shared by a third of all pairs at any delay; the
@@ -51,7 +51,10 @@ class Alike:
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    """Some 30 ms. plain, level: covariances (C, C) as they are and of equal spectra; shared: of pairs, (P,)."""
+    """Some 30 ms. plain, level: covariances, as they are and with even spectra, (C, C).
+
+    shared: correlation of pairs, (P,). single: how much of the sound may come from one direction, 0 to 1.
+    """
 
     plain: Float
     level: Float

@@ -15,6 +15,7 @@ from tytoalba.errors import TytoError
 from tytoalba.live.inputs.devices import Device, channels_to_open, list_devices
 from tytoalba.live.inputs.input import Block
 from tytoalba.live.inputs.portaudio import abandon, load_sounddevice, quiet, rescan
+from tytoalba.live.inputs.soundserver import ask_server
 from tytoalba.live.inputs.stream import Stream
 from tytoalba.live.update import Fault
 from tytoalba.signal.array import MicArray
@@ -23,6 +24,8 @@ TELL = 0.25
 """Seconds between two blocks without samples."""
 AGAIN = 0.5
 """Seconds between two attempts to open a device."""
+ASK, ASK_AGAIN = 0.25, 10.0
+"""Seconds between two questions to a sound server: until it answers, and then."""
 
 
 class SoundCard:
@@ -55,6 +58,8 @@ class SoundCard:
         self._fault: Fault | None = None  # while it is being opened again
         self._stuck = False
         self._stream = self._opened(device)
+        if not device.is_direct:
+            threading.Thread(target=self._ask, name="asking a sound server", daemon=True).start()
 
     @property
     def name(self) -> str:
@@ -84,15 +89,15 @@ class SoundCard:
             pieces, lost = stream.waiting.take(TELL / 2)
             now = time.monotonic()
             samples = stream.taken(pieces, lost)
-            fault = self._watched(stream, nothing=not pieces)
+            faults = self._watched(stream, nothing=not pieces)
             if self._closed.is_set():
                 return
             if samples.shape[1]:
-                told, faults = now, () if fault is None else (fault,)
-                yield Block(samples, pieces[-1].arrived, stream.at_wanted_rate(lost), faults)
-            elif fault is not None and now - told >= TELL:
                 told = now
-                yield Block(samples, now, 0, (fault,))
+                yield Block(samples, pieces[-1].arrived, stream.at_wanted_rate(lost), faults)
+            elif faults and now - told >= TELL:
+                told = now
+                yield Block(samples, now, 0, faults)
 
     def close(self) -> None:
         """Let go of it, from any thread."""
@@ -107,26 +112,35 @@ class SoundCard:
         if self._stuck:
             abandon()
 
-    def _watched(self, stream: Stream, nothing: bool) -> Fault | None:
+    def _watched(self, stream: Stream, nothing: bool) -> tuple[Fault, ...]:
         """What is wrong with the device; one that is gone is opened again by a thread of its own.
 
         nothing: whether no sound came for a while.
         """
         with self._lock:
             if stream is not self._stream or self._closed.is_set():
-                return None
-            if self._opening is not None:
-                return self._fault
-            fault = stream.fault(self._device)
-            gone = stream.has_ended() or (nothing and stream.is_late(time.monotonic()))
-            if gone or stream.is_mute_for_long():
-                self._fault = self._gone() if gone else fault
+                return ()
+            if self._opening is None:
+                fault = stream.fault(self._device)
+                gone = stream.has_ended() or (nothing and stream.is_late(time.monotonic()))
+                if not gone and not stream.is_mute_for_long():
+                    return stream.served if fault is None else (fault, *stream.served)
+                self._fault = fault if fault is not None and not gone else self._gone()
                 self._opening = threading.Thread(
                     target=self._reopen, args=(stream, gone), name="opening a sound card", daemon=True
                 )
                 self._opening.start()
-                return self._fault
-        return fault
+            return () if self._fault is None else (self._fault,)
+
+    def _ask(self) -> None:
+        """Ask the sound server, if there is one, what it does to the sound: soon, and again at times."""
+        asked, when = None, 0.0
+        while not self._closed.wait(ASK):
+            stream, now = self._stream, time.monotonic()
+            if (stream is not asked or now - when >= ASK_AGAIN) and self._opening is None:
+                answer = ask_server(self._n_channels)
+                if answer is not None or now - stream.opened > ASK_AGAIN:  # or nobody knows of it
+                    asked, when, stream.served = stream, now, answer or ()
 
     def _gone(self) -> Fault:
         return Fault(

@@ -34,10 +34,11 @@ class Stream:
     def __init__(self, sounddevice: Any, device: Device, n_channels: int, wanted: int) -> None:
         self.rate, self.wanted = _rate(sounddevice, device, n_channels, wanted), wanted
         self.waiting = Waiting(self.rate, WAITING)
+        self.served: tuple[Fault, ...] = ()  # what a sound server does to it
         self._n_channels = n_channels
         self._patience = ZEROS  # seconds of zeros until it is opened anew
         self._finished = threading.Event()
-        self._opened = time.monotonic()
+        self.opened = time.monotonic()
         self._taken: float | None = None  # when what was taken last had come, and the last sound in it
         self._sounded: float | None = None
         self._meter = _Meter(self.rate)
@@ -95,13 +96,13 @@ class Stream:
     def is_late(self, now: float) -> bool:
         """Whether sound should have come long ago."""
         last = self.waiting.last
-        return now - self._opened > STARTING if last is None else now - last > SILENT
+        return now - self.opened > STARTING if last is None else now - last > SILENT
 
     def is_mute_for_long(self) -> bool:
         """Whether it is worth a try to open it again, as nothing but zeros come."""
         if self._taken is None or not self._zeros() >= SILENT:
             return False
-        return self._taken - max(self._opened, self._sounded or 0.0) >= self._patience
+        return self._taken - max(self.opened, self._sounded or 0.0) >= self._patience
 
     def _zeros(self) -> float:
         """Seconds of nothing but zeros after sound."""
