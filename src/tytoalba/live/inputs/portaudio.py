@@ -69,7 +69,7 @@ def quiet() -> Iterator[None]:
             os.close(kept)
 
 
-def close_stream(stream: Any, patience: float = 2.0) -> bool:
+def close_stream(stream: Any, patience: float) -> bool:
     """Close a stream of sounddevice; False if it does not within so many seconds.
 
     Closing waits for ever where a sound server is frozen. Then the stream is left to a thread of its own.

@@ -24,6 +24,8 @@ TELL = 0.25
 """Seconds between two blocks without samples."""
 AGAIN = 0.5
 """Seconds between two attempts to open a device."""
+CLOSING = 2.0
+"""Seconds for a stream to close, until it is taken to be stuck."""
 ASK, ASK_AGAIN = 0.25, 10.0
 """Seconds between two questions to a sound server: until it answers, and then."""
 
@@ -107,7 +109,7 @@ class SoundCard:
             opening, stream = self._opening, self._stream
         if opening is not None:
             opening.join(3.0)  # it closes what it opens
-        elif not stream.close():
+        elif not stream.close(CLOSING):
             self._stuck = True
         if self._stuck:
             abandon()
@@ -152,7 +154,7 @@ class SoundCard:
 
     def _reopen(self, old: Stream, gone: bool) -> None:
         """Close what there was, and try to open the device until that works."""
-        while not old.close(patience=1.0):
+        while not old.close(CLOSING):
             self._stuck = True
             self._fault = Fault(
                 "unplugged",
@@ -185,4 +187,4 @@ class SoundCard:
             if not self._closed.is_set():
                 self._device, self._stream, self._opening, self._fault = device, fresh, None, None
                 return
-        fresh.close()
+        fresh.close(CLOSING)

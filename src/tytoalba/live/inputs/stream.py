@@ -41,7 +41,7 @@ class Stream:
         self.opened = time.monotonic()
         self._taken: float | None = None  # when what was taken last had come, and the last sound in it
         self._sounded: float | None = None
-        self._meter = _Meter(self.rate)
+        self._meter = Meter(self.rate)
         self._resampler: Any = None
         if self.rate != wanted:
             import soxr  # type: ignore[import-untyped]
@@ -125,12 +125,12 @@ class Stream:
             )
         return None
 
-    def close(self, patience: float = 2.0) -> bool:
-        """Close it; False if that takes longer."""
+    def close(self, patience: float) -> bool:
+        """Close it; False if that takes longer than so many seconds."""
         return close_stream(self._stream, patience)
 
 
-class _Meter:
+class Meter:
     """Measures the rate at which sound really comes."""
 
     def __init__(self, rate: int) -> None:
