@@ -150,10 +150,8 @@ def test_each_fault_is_named_and_survived() -> None:
             player.kill()
 
             mixing = np.eye(6, dtype=np.float32)
-            mixing[2:4, :4] = [
-                [0.75, 0, 0.25, 0],
-                [0, 0.75, 0, 0.25],
-            ]  # what PulseAudio makes of six channels
+            # what PulseAudio makes of six channels
+            mixing[2:4, :4] = [[0.75, 0, 0.25, 0], [0, 0.75, 0, 0.25]]
             player = server.play("respeaker", mixing @ sound, RATE)
             one.wait_for(lambda update: "mixed" in kinds(update))
             player.kill()

@@ -235,6 +235,7 @@ def test_too_few_channels_are_refused_before_any_work() -> None:
 
 def test_memory_does_not_grow_with_time() -> None:
     block = Block(wave(seconds=0.5))
+
     class Blind(Kept):
         def feed(self, samples: NDArray[np.float32]) -> None:
             """Health is measured in tests/live/test_health.py; it is slow while memory is traced."""

@@ -1,0 +1,136 @@
+"""An hour of listening: flat memory, nothing lost, little of a core, and answers in time.
+
+`python -m tests.live.test_listening_long MINUTES` prints what is measured in so many minutes of sound.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tytoalba.data.simulation.presets import TRACKING
+from tytoalba.data.simulation.recordings import Simulation
+from tytoalba.data.simulation.voice import choose_voices
+from tytoalba.live.inputs.input import Block
+from tytoalba.live.listening import Listener
+from tytoalba.live.tracking import Following
+from tytoalba.signal.array import load_array
+
+ARRAY = load_array("respeaker-usb-4")
+RATE = ARRAY.sample_rate
+HOP = ARRAY.frame_length // 2 / RATE
+SETTLED = 0.2
+"""Share of the time after which memory must not grow any more."""
+
+pytestmark = pytest.mark.slow
+
+
+@cache
+def scenes() -> NDArray[np.float32]:
+    """A minute and more of simulated talkers: one, two, walking, pausing, near a fan."""
+    made = [Simulation(TRACKING[kind], ARRAY, choose_voices(None), 0).recording((1, 0)) for kind in TRACKING]
+    return np.concatenate([one.samples for one in made], axis=1)
+
+
+class Simulated:
+    """So many seconds of simulated scenes, one after another, as fast as they are taken."""
+
+    name, sample_rate, n_channels = "simulated scenes", RATE, 4
+
+    def __init__(self, seconds: float) -> None:
+        self._left = round(seconds * RATE)
+
+    def blocks(self) -> Iterator[Block]:
+        sound, at = scenes(), 0
+        while self._left > 0:
+            piece = sound[:, at : at + 341]
+            at = (at + 341) % (sound.shape[1] - 341)
+            self._left -= piece.shape[1]
+            yield Block(piece)
+
+    def close(self) -> None:
+        self._left = 0
+
+
+def resident() -> int:
+    """Bytes of memory that this process has now."""
+    with open("/proc/self/statm") as file:  # noqa: PTH123, read often
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def listened(minutes: float) -> dict[str, float]:
+    """Simulated minutes, faster than real time: memory, losses, and how much of a core it would take."""
+    n_frames, dropped, held = 0, 0, []
+    began, used = time.monotonic(), time.process_time()
+    with Listener(Simulated(60 * minutes), Following(ARRAY)) as listener:
+        for update, _ in listener:
+            n_frames, dropped = n_frames + 1, update.dropped
+            if not n_frames % 100:
+                held.append(resident())
+    settled = held[round(SETTLED * len(held)) :]
+    return {
+        "minutes": minutes,
+        "frames": n_frames,
+        "dropped": dropped,
+        "grown MB": (float(np.mean(settled[-10:])) - settled[0]) / 1e6,
+        "memory MB": max(held) / 1e6,
+        "share of a core": (time.process_time() - used) / (60 * minutes),
+        "times real time": 60 * minutes / (time.monotonic() - began),
+    }
+
+
+def in_real_time(seconds: float) -> dict[str, float]:
+    """`tyto listen` at real speed: CPU, and how late its lines are."""
+    import resource
+
+    from tytoalba.data.demo import DEMO_ARRAY, demo_recording
+
+    command = [sys.executable, "-m", "tytoalba", "listen", "--from", str(demo_recording()[0]), "--loop"]
+    command += ["-a", DEMO_ARRAY, "--json", "--seconds", f"{seconds:g}"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    updates: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    latency = np.array([one["latency"] for one in updates])
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {
+        "seconds": updates[-1]["time"],
+        "dropped": updates[-1]["dropped"],
+        "share of a core": used / seconds,
+        "memory MB": after.ru_maxrss / 1e3,
+        **{f"latency {share}": float(np.quantile(latency, share)) for share in (0.5, 0.99, 0.999, 1.0)},
+        "in time": float(np.mean(latency <= HOP + 0.020)),
+    }
+
+
+def test_an_hour_of_listening_takes_no_more_memory_and_loses_nothing() -> None:
+    found = listened(60)
+    assert found["frames"] == pytest.approx(60 * 60 / HOP, abs=3)
+    assert found["dropped"] == 0
+    assert found["grown MB"] < 4, found
+    assert found["share of a core"] < 0.25, found
+
+
+def test_lines_come_in_time_and_take_little_of_a_core() -> None:
+    found = in_real_time(180)
+    assert found["dropped"] == 0
+    assert found["share of a core"] < 0.25, found
+    assert found["in time"] > 0.99, found
+
+
+if __name__ == "__main__":
+    minutes = float(sys.argv[1])
+    for name, value in (
+        listened(minutes) | {f"real time: {k}": v for k, v in in_real_time(60 * minutes).items()}
+    ).items():
+        print(f"{name}: {value:.4g}")
