@@ -17,7 +17,9 @@ CAPTION = "kHz: rates at which all channels are recorded; *: what the system tak
 def devices(
     array: Annotated[
         str | None,
-        typer.Option("--array", "-a", help="Judge for this array only: a built-in one, or a TOML file."),
+        typer.Option(
+            "--array", "-a", help="Built-in array or TOML file to judge for; default: all that are built in."
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
