@@ -18,7 +18,7 @@ def devices(
     array: Annotated[
         str | None,
         typer.Option(
-            "--array", "-a", help="Built-in array or TOML file to judge for; default: all that are built in."
+            "--array", "-a", help="Built-in array or TOML file to judge for; default: all built-in ones."
         ),
     ] = None,
     json: AsJson = False,

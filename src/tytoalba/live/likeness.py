@@ -77,10 +77,6 @@ class Likeness:
         self._n_least = round(LEAST * sample_rate / self.frame_length)
         self._moments: deque[_Moment] = deque(maxlen=round(MEMORY * sample_rate / self.frame_length))
 
-    def clear(self) -> None:
-        """Forget all sound."""
-        self._moments.clear()
-
     def add(self, samples: NDArray[np.float32]) -> None:
         """Take samples (n_channels, a multiple of frame_length)."""
         frames = samples.reshape(len(samples), -1, self.frame_length)  # (C, T, L)

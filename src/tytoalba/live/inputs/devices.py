@@ -86,8 +86,11 @@ class Verdict:
     text: str
 
 
-def list_devices() -> list[Device]:
-    """Sound cards with inputs, in PortAudio's order; as they were when it was initialised."""
+def list_devices(rates: Sequence[int] = RATES) -> list[Device]:
+    """Sound cards with inputs, in PortAudio's order; as they were when it was initialised.
+
+    rates: Hz that are tried, which takes some milliseconds each.
+    """
     sounddevice = load_sounddevice()
     found = []
     with quiet():
@@ -104,7 +107,7 @@ def list_devices() -> list[Device]:
                     str(apis[entry["hostapi"]]["name"]),
                     n,
                     round(entry["default_samplerate"]),
-                    tuple(rate for rate in RATES if records_at(sounddevice, number, n, rate)),
+                    tuple(rate for rate in rates if records_at(sounddevice, number, n, rate)),
                     number == default,
                 )
             )

@@ -169,7 +169,7 @@ class SoundCard:
             began = time.monotonic()
             with suppress(TytoError), quiet():
                 rescan()
-                found = [one for one in list_devices() if one.is_same(self._device)]
+                found = [one for one in list_devices(rates=()) if one.is_same(self._device)]
                 if found:
                     device = min(found, key=lambda one: one.name != self._device.name)
                     fresh = self._opened(device)
