@@ -107,7 +107,6 @@ def in_real_time(seconds: float) -> dict[str, float]:
         "seconds": updates[-1]["time"],
         "dropped": updates[-1]["dropped"],
         "share of a core": used / seconds,
-        "memory MB": after.ru_maxrss / 1e3,
         **{f"latency {share}": float(np.quantile(latency, share)) for share in (0.5, 0.99, 0.999, 1.0)},
         "in time": float(np.mean(latency <= HOP + 0.020)),
     }

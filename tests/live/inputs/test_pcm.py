@@ -13,6 +13,7 @@ import pytest
 
 from tests.helpers.updates import wait_until
 from tytoalba.errors import AudioError, TytoWarning
+from tytoalba.live.inputs import pcm as module
 from tytoalba.live.inputs.pcm import LONGEST_QUEUE, PcmInput
 from tytoalba.storage.soundfiles import PIECE
 
@@ -74,6 +75,25 @@ def test_it_ends_soon_after_close_though_nothing_comes() -> None:
     assert list(found.blocks()) == []
     assert time.monotonic() - began < 1
     pipe.end()
+    pipe.reading.close()
+
+
+def test_a_pipe_that_stalls_is_told_until_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STALLED", 0.05)
+    pipe = Pipe()
+    blocks = pcm(pipe.reading).blocks()
+    pipe.write(DATA[:600])
+    assert next(blocks).samples.shape == (3, 100)
+    for _ in range(2):
+        block = next(blocks)
+        assert block.samples.shape == (3, 0)
+        assert [fault.kind for fault in block.faults] == ["stalled"]
+    pipe.write(DATA[600:1200])
+    block = next(one for one in blocks if one.samples.size)
+    assert not block.faults
+    assert np.array_equal(block.samples, SOUND[:, 100:200] / np.float32(2**15))
+    pipe.end()
+    assert list(blocks) == []
     pipe.reading.close()
 
 

@@ -13,14 +13,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from tytoalba.errors import AudioError, TytoWarning
 from tytoalba.live.inputs.input import Block
+from tytoalba.live.update import Fault
 from tytoalba.storage.soundfiles import ENCODINGS, PIECE, check_raw, decode_raw
 
 LONGEST_QUEUE = 64
 """Pieces that wait to be taken, of `PIECE` bytes at most; then the pipe fills, and its writer waits."""
-LOOK = 0.2
+LOOK = 0.125
 """Seconds between two looks whether it was closed."""
+STALLED, TELL = 1.0, 0.25
+"""Seconds without sound until that is a fault, and between two blocks that say so."""
 
 
 class PcmInput:
@@ -66,11 +71,17 @@ class PcmInput:
         threading.Thread(target=self._read, name=f"reads {self._name}", daemon=True).start()
         size = ENCODINGS[self._encoding] * self._n_channels
         rest, found = b"", False
+        came = told = time.monotonic()
         while not self._closed.is_set():
             try:
                 data, arrived = self._waiting.get(timeout=LOOK)
             except queue.Empty:
+                now = time.monotonic()
+                if now - came >= STALLED and now - told >= TELL:
+                    told = now
+                    yield self._nothing(now)
                 continue
+            came = arrived
             if not data:
                 self._end(found, bool(rest))
                 return
@@ -84,6 +95,12 @@ class PcmInput:
     def close(self) -> None:
         """Stop; `blocks` ends within a moment, also where nothing comes. The stream stays open."""
         self._closed.set()
+
+    def _nothing(self, now: float) -> Block:
+        """A block without samples, as nothing has come for a while."""
+        text = f"nothing comes through {self._name}; has the program that records stopped?"
+        empty = np.zeros((self._n_channels, 0), np.float32)
+        return Block(empty, now, faults=(Fault("stalled", (), text),))
 
     def _end(self, found: bool, rest: bool) -> None:
         if self._error is not None:
