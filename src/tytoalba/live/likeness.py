@@ -33,7 +33,7 @@ COPY, COPY_ALWAYS = 0.99995, 0.99
 """Correlation of copies: of all sound, and of its moments on average."""
 SINGULAR = 1e-4
 """Smallest eigenvalue of the correlation matrix of channels that depend on each other."""
-SCATTERED, SCATTERED_SHARE, N_SCATTERED = 0.42, 0.3, 5
+SCATTERED, SCATTERED_SHARE, N_SCATTERED = 0.42, 0.3, 7
 """Moments without a single direction: at most so much shared by a third of all pairs at any delay; the
 share of all moments, and how many are needed."""
 SHARED, SHARED_ALWAYS = 0.62, 0.45
@@ -127,7 +127,7 @@ class Likeness:
 
     def _mixed(self, among: Sequence[int]) -> list[tuple[int, int]]:
         single = np.array([one.single for one in self._moments])
-        scattered = np.argsort(single)[: max(N_SCATTERED, round(SCATTERED_SHARE * len(single)))]
+        scattered = np.argsort(single)[: round(SCATTERED_SHARE * len(single))]
         scattered = scattered[single[scattered] <= SCATTERED]
         if len(scattered) < N_SCATTERED:
             return []
