@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -33,6 +34,21 @@ def test_each_entity_says_where_its_value_is_and_whose_it_is() -> None:
         "speaking": "{{ 'ON' if value_json.speaking else 'OFF' }}",
         "talkers": "{{ value_json.talkers }}",
     }
+
+
+@pytest.mark.parametrize(
+    ("prefix", "entity"),
+    [
+        ("tyto/hall", "sensor.tyto_hall_azimuth"),
+        ("Home/Big--Room/_1_", "sensor.home_big_room_1_azimuth"),
+        ("-", "sensor.tyto_azimuth"),
+    ],
+)
+def test_entities_have_the_names_that_home_assistant_takes(prefix: str, entity: str) -> None:
+    asked = {json.loads(one.text)["default_entity_id"] for one in discovery(prefix, "The hall")}
+    assert entity in asked
+    assert len(asked) == 3
+    assert all(re.fullmatch(r"(binary_)?sensor\.[a-z0-9]+(_[a-z0-9]+)*", name) for name in asked)
 
 
 def test_the_state_is_told_when_it_changes_and_seldom() -> None:

@@ -8,6 +8,7 @@ when something changes, not every frame.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 from tytoalba import __version__
@@ -76,6 +77,7 @@ def discovery(prefix: str, name: str) -> list[Publication]:
     homeassistant/sensor/tyto_kitchen/talkers/config
     """
     node = prefix.replace("/", "_")
+    entity = re.sub("[^a-z0-9]+", "_", node.lower()).strip("_") or "tyto"
     shared = {
         "state_topic": f"{prefix}/state",
         "availability_topic": f"{prefix}/availability",
@@ -112,7 +114,15 @@ def discovery(prefix: str, name: str) -> list[Publication]:
     return [
         Publication(
             f"{DISCOVERY}/{component}/{node}/{key}/config",
-            json.dumps({"unique_id": f"{node}_{key}", **own, **shared}, ensure_ascii=False),
+            json.dumps(
+                {
+                    "unique_id": f"{node}_{key}",
+                    "default_entity_id": f"{component}.{entity}_{key}",  # else one that is made of names
+                    **own,
+                    **shared,
+                },
+                ensure_ascii=False,
+            ),
             retained=True,
         )
         for (component, key), own in entities.items()
