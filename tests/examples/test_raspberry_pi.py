@@ -1,0 +1,96 @@
+"""The service for systemd: its options are ours, its secrets are no arguments, and systemd takes it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.options import listen_options
+from tytoalba.live.outputs.mqtt import Broker
+from tytoalba.signal.array import builtin_arrays
+
+FOLDER = Path(__file__).parents[2] / "examples" / "raspberry_pi"
+SERVICE, GUIDE = FOLDER / "tyto.service", FOLDER / "README.md"
+SYSTEMD = shutil.which("systemd-analyze")
+
+
+@pytest.fixture
+def unit() -> ConfigParser:
+    """The unit; no key stands twice in it."""
+    parser = ConfigParser(interpolation=None, delimiters="=", comment_prefixes="#")
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read_string(SERVICE.read_text("utf-8"))
+    return parser
+
+
+def test_it_runs_tyto_listen_with_options_that_there_are(unit: ConfigParser) -> None:
+    program, command, *words = shlex.split(unit["Service"]["ExecStart"])
+    assert (program, command) == ("/opt/tyto/bin/tyto", "listen")
+    given = listen_options(words)
+    assert given["array"] in builtin_arrays()
+    assert Broker.of_url(str(given["mqtt"])).prefix == "tyto/kitchen"
+    assert f"{program} {command} --array {given['array']} --device {given['device']}" in GUIDE.read_text(
+        "utf-8"
+    )
+
+
+def test_it_keeps_no_secret_and_may_hear_and_nothing_else(unit: ConfigParser) -> None:
+    service = unit["Service"]
+    url = Broker.of_url(re.findall(r"mqtts?://\S+", service["ExecStart"])[0])
+    assert url.user is None
+    assert url.password is None
+    assert "PASSWORD" not in SERVICE.read_text("utf-8")
+    assert f"sudo install -m 600 /dev/stdin {service['EnvironmentFile']}" in GUIDE.read_text("utf-8")
+    assert service["DynamicUser"] == "yes"
+    assert service["SupplementaryGroups"] == "audio"
+    assert service["Restart"] == "always"
+    assert service["StandardOutput"] == "null"
+    assert not {"User", "PrivateDevices", "PrivateUsers", "MemoryDenyWriteExecute"} & set(service)
+    assert unit["Install"]["WantedBy"] == "multi-user.target"
+
+
+def test_the_guide_sets_what_tyto_reads() -> None:
+    variables = set(re.findall(r"TYTO_\w+(?==)", GUIDE.read_text("utf-8")))
+    assert variables == {"TYTO_MQTT_USER", "TYTO_MQTT_PASSWORD"}
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The unit with a program that there is on this machine."""
+    there = tmp_path / "tyto.service"
+    there.write_text(SERVICE.read_text("utf-8").replace("/opt/tyto/bin/tyto", "/bin/true"), "utf-8")
+    return there
+
+
+needs_systemd = pytest.mark.skipif(SYSTEMD is None, reason="needs systemd-analyze: apt install systemd")
+
+
+def analyze(command: str, unit: Path) -> str:
+    """What systemd says of a unit, and not of others that are on this machine."""
+    done = subprocess.run(
+        [str(SYSTEMD), *command.split(), unit], capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.stdout + "".join(line for line in done.stderr.splitlines(True) if unit.name in line)
+
+
+@pytest.mark.end_to_end
+@needs_systemd
+def test_systemd_takes_it(installed: Path) -> None:
+    assert analyze("verify --man=no", installed) == ""
+    installed.write_text(installed.read_text("utf-8").replace("ProtectSystem=strict", "ProtectSystem=foo"))
+    assert "ignoring: foo" in analyze("verify --man=no", installed)
+
+
+@pytest.mark.end_to_end
+@needs_systemd
+def test_systemd_finds_little_exposed(installed: Path) -> None:
+    said = analyze("security --offline=true --no-pager", installed)
+    level = re.search(r"Overall exposure level.*: ([0-9.]+)", said)
+    assert level, said
+    assert float(level[1]) < 2.5
