@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from examples import sounddevice_loop
+from tests.helpers.pulse import needs_pulse, pulse
 from tytoalba.data.demo import demo_recording
 from tytoalba.signal.angles import distance
 from tytoalba.signal.array import load_array
@@ -102,3 +105,24 @@ def test_a_device_that_is_silent_ends_it(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(SystemExit, match="unplugged"):
         list(sounddevice_loop.blocks(None, 16000, 0))
     assert not card.is_open
+
+
+@pytest.mark.end_to_end
+@needs_pulse
+def test_a_real_sound_card_is_heard() -> None:
+    samples = six_channels()
+    with pulse("card") as server:
+        server.plug_in("card", 6, 16000)
+        command = [sys.executable, sounddevice_loop.__file__, "--device", "card", "--seconds", "11"]
+        with subprocess.Popen(
+            command, env=server.environment, stdout=subprocess.PIPE, text=True
+        ) as listening:
+            server.play("card", np.tile(samples, 2), 16000)
+            printed, _ = listening.communicate(timeout=60)
+    assert listening.returncode == 0
+    heard = [float(azimuth) for azimuth in re.findall(r"talker \d+ at (\d+) degrees", printed)]
+    _, truth = demo_recording()
+    places = {one.azimuth for one in truth}
+    assert places == {place for place in places if any(distance(one, place) < 10 for one in heard)}, printed
+    assert all(min(distance(one, place) for place in places) < 10 for one in heard), printed
+    assert "lost" not in printed
