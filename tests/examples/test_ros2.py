@@ -97,7 +97,7 @@ def test_what_tyto_listen_prints_is_published(monkeypatch: pytest.MonkeyPatch, t
 def test_the_frame_is_that_of_rep_103_all_around_the_circle(monkeypatch: pytest.MonkeyPatch) -> None:
     ros = Ros({"doa_xy_offset": 1.0})
     node = node_of(monkeypatch, ros).TytoNode(ros)
-    for azimuth in np.arange(0.0, 360.0, 0.7):
+    for azimuth in np.arange(0.0, 360.0, 1.7):
         pose = node.pose(float(azimuth), 0.0).pose
         x, y, _ = unit_vector(azimuth)  # x to the front, y to the left, as in REP 103
         assert [pose.position.x, pose.position.y] == pytest.approx([x, y], abs=0.01)
