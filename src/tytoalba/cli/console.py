@@ -85,6 +85,11 @@ def note(message: str) -> None:
         _labelled("note", "yellow", message)
 
 
+def warn(message: str) -> None:
+    """What is wrong while it goes on, such as a broker that is gone; also with --quiet."""
+    _labelled("warning", "bold yellow", message)
+
+
 def print_error(error: str | BaseException) -> None:
     """A refusal, on standard error, in one line however long; with --verbose also where it came from."""
     if talk.verbose and isinstance(error, BaseException):

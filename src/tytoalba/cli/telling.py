@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from tytoalba.cli.console import note, print_json, put, say
+from tytoalba.cli.console import print_json, put, say, warn
 
 if TYPE_CHECKING:
     from tytoalba.live.segments import Moment, Segment
@@ -44,7 +44,7 @@ class JsonLines:
     """One JSON object per frame, on standard output, at once."""
 
     def __init__(self) -> None:
-        self._notes = Notes(say, note)
+        self._notes = Notes(say, warn)
 
     def tell(self, update: Update, moment: Moment) -> None:  # noqa: ARG002, the scores are not printed
         """Print a frame."""
@@ -52,8 +52,8 @@ class JsonLines:
         self._notes.tell(update)
 
     def say(self, message: str) -> None:
-        """Print a remark on standard error."""
-        say(message)
+        """Print a remark on standard error; peers that are gone are also told with --quiet."""
+        warn(message)
 
     def close(self) -> None:
         """Nothing to leave."""
@@ -63,7 +63,7 @@ class ChangeLines:
     """A line where somebody begins or ends to speak, or has walked on."""
 
     def __init__(self) -> None:
-        self._notes = Notes(say, note)
+        self._notes = Notes(say, warn)
         self._last: dict[int, float] | None = None
 
     def tell(self, update: Update, moment: Moment) -> None:  # noqa: ARG002, the scores are not printed
@@ -87,8 +87,8 @@ class ChangeLines:
         return f"{update.time:8.2f}  {who_speaks(update.tracks)}"
 
     def say(self, message: str) -> None:
-        """Print a remark on standard error."""
-        say(message)
+        """Print a remark on standard error; peers that are gone are also told with --quiet."""
+        warn(message)
 
     def close(self) -> None:
         """Nothing to leave."""
