@@ -6,12 +6,15 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.options import listen_options
+from tests.helpers.updates import HOST, free_port, wait_until
+from tytoalba.data.demo import demo_recording
 from tytoalba.live.outputs.mqtt import Broker
 from tytoalba.signal.array import builtin_arrays
 
@@ -30,8 +33,8 @@ def unit() -> ConfigParser:
 
 
 def test_it_runs_tyto_listen_with_options_that_there_are(unit: ConfigParser) -> None:
-    program, command, *words = shlex.split(unit["Service"]["ExecStart"])
-    assert (program, command) == ("/opt/tyto/bin/tyto", "listen")
+    program, quiet, command, *words = shlex.split(unit["Service"]["ExecStart"])
+    assert (program, quiet, command) == ("/opt/tyto/bin/tyto", "--quiet", "listen")
     given = listen_options(words)
     assert given["array"] in builtin_arrays()
     assert Broker.of_url(str(given["mqtt"])).prefix == "tyto/kitchen"
@@ -66,6 +69,36 @@ def installed(tmp_path: Path) -> Path:
     there = tmp_path / "tyto.service"
     there.write_text(SERVICE.read_text("utf-8").replace("/opt/tyto/bin/tyto", "/bin/true"), "utf-8")
     return there
+
+
+@pytest.mark.end_to_end
+def test_the_journal_gets_no_directions_and_a_stop_is_no_failure(
+    unit: ConfigParser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command of the unit, with a recording in place of the sound card, and a broker that is not there."""
+    service = unit["Service"]
+    words = shlex.split(service["ExecStart"])[1:]
+    device = words.index("--device")
+    words[device : device + 2] = ["--from", str(demo_recording()[0]), "--loop"]
+    words[words.index("--mqtt") + 1] = f"mqtt://{HOST}:{free_port()}/tyto/kitchen"
+    monkeypatch.setenv("TYTO_MQTT_USER", "tyto")
+    monkeypatch.setenv("TYTO_MQTT_PASSWORD", "secret-of-the-broker")
+    journal = tmp_path / "journal"
+    lines = tmp_path / "lines"
+    with journal.open("wb") as log, lines.open("wb") as printed:
+        listening = subprocess.Popen([sys.executable, "-m", "tytoalba", *words], stdout=printed, stderr=log)
+    try:
+        wait_until(lambda: "is gone" in journal.read_text("utf-8") and "40" in lines.read_text("utf-8"), 30)
+        listening.terminate()
+        code = listening.wait(30)
+    finally:
+        listening.kill()
+        listening.wait()
+    assert code in {0, *map(int, service["SuccessExitStatus"].split())}
+    said = journal.read_text("utf-8")
+    assert "degrees" not in said
+    assert "secret" not in said
+    assert "Traceback" not in said
 
 
 needs_systemd = pytest.mark.skipif(SYSTEMD is None, reason="needs systemd-analyze: apt install systemd")
