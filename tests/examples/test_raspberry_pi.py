@@ -75,7 +75,7 @@ def installed(tmp_path: Path) -> Path:
 def test_the_journal_gets_no_directions_and_a_stop_is_no_failure(
     unit: ConfigParser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command of the unit, with a recording in place of the sound card, and a broker that is not there."""
+    """The command of the unit, with a recording as the sound card, and a broker that is not there."""
     service = unit["Service"]
     words = shlex.split(service["ExecStart"])[1:]
     device = words.index("--device")

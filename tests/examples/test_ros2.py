@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import shlex
 import stat
 import sys
 from dataclasses import fields
@@ -17,6 +18,7 @@ import pytest
 from tests.helpers import ros2
 from tests.helpers.ros2 import Bool, Int32, Message, PoseStamped, Ros, install, plain
 from tests.helpers.updates import track
+from tytoalba.data.demo import DEMO_ARRAY, demo_recording
 from tytoalba.live.update import Update
 from tytoalba.signal.angles import distance, wrap
 from tytoalba.signal.array import unit_vector
@@ -138,6 +140,23 @@ def test_the_guide_names_all_topics_and_parameters(monkeypatch: pytest.MonkeyPat
     guide = (FOLDER / "README.md").read_text("utf-8")
     for name in (*TOPICS, *node_of(monkeypatch, Ros({})).PARAMETERS):
         assert f"`{name}`" in guide or f"`/{name}`" in guide, name
+
+
+@pytest.mark.end_to_end
+def test_tyto_listen_itself_is_published(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "tyto"
+    program.write_text(f"#!{sys.executable}\nfrom tytoalba.cli.app import main\nmain()\n", "utf-8")
+    program.chmod(stat.S_IRWXU)
+    recording, truth = demo_recording()
+    options = f"--from {shlex.quote(str(recording))} --fast"
+    ros = Ros({"tyto": str(program), "array": DEMO_ARRAY, "method": "srp", "options": options})
+    node_of(monkeypatch, ros).main()
+    assert not ros.errors
+    directions = [message.data for _, message in ros.published if isinstance(message, Int32)]
+    for one in truth:
+        assert any(distance(direction, one.azimuth) < 5 for direction in directions)
+    assert ros.published[0] == ("is_speeching", Bool(False))
+    assert ("is_speeching", Bool(True)) in ros.published
 
 
 # ---- rosbags comes with the extra end-to-end ----
