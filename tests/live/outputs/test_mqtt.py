@@ -65,6 +65,9 @@ def test_certificates_are_for_encryption_and_must_be_there(tmp_path: Path) -> No
         Broker.of_url("mqtt://hub", authorities=tmp_path)
     with pytest.raises(TytoError, match="no file of certificates"):
         Mqtt(Broker.of_url("mqtts://hub", authorities=tmp_path / "ca.pem"), print)
+    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----\n")
+    with pytest.raises(TytoError, match="no certificates that can be read"):
+        Mqtt(Broker.of_url("mqtts://hub", authorities=tmp_path / "ca.pem"), print)
 
 
 def test_a_missing_extra_is_said_before_anything_is_connected(monkeypatch: pytest.MonkeyPatch) -> None:

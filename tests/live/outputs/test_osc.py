@@ -17,9 +17,9 @@ Message = tuple[str, list[Any]]
 
 
 class Receiver:
-    def __init__(self) -> None:
+    def __init__(self, host: str = HOST) -> None:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind((HOST, 0))
+        self.socket.bind((host, 0))
         self.socket.settimeout(5)
         self.address = Address(*self.socket.getsockname())
 
@@ -62,6 +62,15 @@ def test_whatever_the_update_it_is_read_back(receiver: Receiver, update: Update)
     assert [values[0] for _, values in read] == [one.id for one in update.tracks]
     assert [values[1] for _, values in read] == pytest.approx([one.azimuth for one in update.tracks])
     assert last[2] == len(update.tracks)
+
+
+def test_everybody_of_a_network_may_be_told() -> None:
+    receiver = Receiver("")
+    output = Osc(Address("127.255.255.255", receiver.address.port), pytest.fail)
+    hand_over(output, 1)
+    output.close()
+    assert receiver.read(1) == [("/tyto/frame", [0.0, -30.0, 0])]
+    receiver.socket.close()
 
 
 def test_nobody_needs_to_listen() -> None:

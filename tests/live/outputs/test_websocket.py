@@ -244,6 +244,8 @@ def test_what_is_not_safe_or_not_possible_is_refused_at_once(monkeypatch: pytest
         WebSocket(ANY, token="short")
     with socket.create_server((HOST, 0)) as server, pytest.raises(TytoError, match="is the port taken"):
         WebSocket(Address(*server.getsockname()))
+    with pytest.raises(TytoError, match="cannot listen at"):  # no OSError, and nobody must wait for ever
+        WebSocket(Address(64 * "a", free_port()), token=TOKEN)
 
     def missing(name: str) -> None:
         raise ImportError(name)

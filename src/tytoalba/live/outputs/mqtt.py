@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import ssl
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -126,8 +127,8 @@ class Mqtt:
 
     def __init__(self, broker: Broker, say: Say, *, name: str = "tyto") -> None:
         load_paho()
-        if broker.authorities is not None and not broker.authorities.is_file():
-            raise TytoError(f"no file of certificates {broker.authorities}")
+        if broker.authorities is not None:
+            _refuse_no_certificates(broker.authorities)
         self._prefix, self._state = broker.prefix, State()
         self._peer = Peer(
             f"the MQTT broker at {broker.address}",
@@ -144,6 +145,19 @@ class Mqtt:
     def close(self) -> None:
         """Say that this device is offline, and disconnect."""
         self._peer.close(patience=3.0)
+
+
+def _refuse_no_certificates(path: Path) -> None:
+    """What can never work is refused at once, and not told as a broker that is gone."""
+    if not path.is_file():
+        raise TytoError(f"no file of certificates {path}")
+    try:
+        ssl.create_default_context(cafile=path)
+    except OSError as error:
+        raise TytoError(
+            f"{path} has no certificates that can be read ({error.strerror or error}); --mqtt-ca takes a PEM "
+            "file with those that the broker's is checked with"
+        ) from error
 
 
 class _Connection:

@@ -28,6 +28,7 @@ class Osc:
         except OSError as error:
             raise TytoError(f"no host {address.host} for OSC: {error.strerror or error}") from error
         self._socket = socket.socket(family, kind, protocol)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)  # to all of a stage at once
         self._socket.setblocking(False)
         self._target, self._say, self._name = target, say, f"the network to {address} (OSC)"
         self._gone = False

@@ -101,8 +101,10 @@ class WebSocket:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             try:
                 runner.run(self._listen(address, began))
-            except OSError as error:
-                why = error.strerror or str(error)
+            except Exception as error:  # whatever it is, who waits for the beginning must hear of it
+                if began.done():
+                    raise
+                why = getattr(error, "strerror", None) or str(error)
                 began.set_exception(
                     TytoError(f"cannot listen at {address}: {why}; is the port taken? Choose another one")
                 )
