@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.commands import Tyto, start
-from tests.helpers.updates import HOST, TcpReader, wait_until
+from tests.helpers.updates import HOST, TcpReader, free_port, wait_until
 from tytoalba.data.demo import DEMO_ARRAY, demo_recording
 from tytoalba.storage.soundfiles import read_audio
 
@@ -97,6 +97,23 @@ def test_secrets_are_read_from_closed_files_only(tyto: Tyto, tmp_path: Path) -> 
     token.chmod(0o600)
     token.write_text("\n")
     assert "is empty" in tyto(*FAST, "--websocket", "0.0.0.0:1", "--token-file", token).error
+
+
+def test_what_systemd_hands_over_is_a_closed_file(
+    tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LoadCredential gives mode 0440 to services with a user of their own; its group has no member."""
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef0123\n")
+    token.chmod(0o440)
+    options = ("--seconds", "0.3", "--websocket", f"{HOST}:{free_port()}", "--token-file", token)
+    assert tyto(*FAST, *options).code == 0
+    token.chmod(0o444)
+    assert "chmod 600" in tyto(*FAST, *options).error
+    token.chmod(0o440)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path.parent))
+    assert "chmod 600" in tyto(*FAST, *options).error
 
 
 def test_remarks_on_a_broker_are_said(tyto: Tyto) -> None:

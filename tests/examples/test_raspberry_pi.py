@@ -45,22 +45,19 @@ def test_it_runs_tyto_listen_with_options_that_there_are(unit: ConfigParser) -> 
 
 def test_it_keeps_no_secret_and_may_hear_and_nothing_else(unit: ConfigParser) -> None:
     service = unit["Service"]
-    url = Broker.of_url(re.findall(r"mqtts?://\S+", service["ExecStart"])[0])
-    assert url.user is None
-    assert url.password is None
+    given = listen_options(shlex.split(service["ExecStart"])[3:])
+    broker = Broker.of_url(str(given["mqtt"]))
+    assert (broker.user, broker.password) == ("tyto", None)
+    name, _, file = service["LoadCredential"].partition(":")
+    assert str(given["mqtt_password_file"]) == f"%d/{name}"  # the folder that systemd makes for credentials
+    assert f"sudo install -m 600 /dev/null {file}" in GUIDE.read_text("utf-8")
     assert "PASSWORD" not in SERVICE.read_text("utf-8")
-    assert f"sudo install -m 600 /dev/stdin {service['EnvironmentFile']}" in GUIDE.read_text("utf-8")
     assert service["DynamicUser"] == "yes"
     assert service["SupplementaryGroups"] == "audio"
     assert service["Restart"] == "always"
     assert service["StandardOutput"] == "null"
     assert not {"User", "PrivateDevices", "PrivateUsers", "MemoryDenyWriteExecute"} & set(service)
     assert unit["Install"]["WantedBy"] == "multi-user.target"
-
-
-def test_the_guide_sets_what_tyto_reads() -> None:
-    variables = set(re.findall(r"TYTO_\w+(?==)", GUIDE.read_text("utf-8")))
-    assert variables == {"TYTO_MQTT_USER", "TYTO_MQTT_PASSWORD"}
 
 
 @pytest.fixture
@@ -80,9 +77,12 @@ def test_the_journal_gets_no_directions_and_a_stop_is_no_failure(
     words = shlex.split(service["ExecStart"])[1:]
     device = words.index("--device")
     words[device : device + 2] = ["--from", str(demo_recording()[0]), "--loop"]
-    words[words.index("--mqtt") + 1] = f"mqtt://{HOST}:{free_port()}/tyto/kitchen"
-    monkeypatch.setenv("TYTO_MQTT_USER", "tyto")
-    monkeypatch.setenv("TYTO_MQTT_PASSWORD", "secret-of-the-broker")
+    words[words.index("--mqtt") + 1] = f"mqtt://tyto@{HOST}:{free_port()}/tyto/kitchen"
+    words[-1] = words[-1].replace("%d", str(tmp_path))
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    password = tmp_path / "mqtt-password"
+    password.write_text("secret-of-the-broker\n", "utf-8")
+    password.chmod(0o440)  # as systemd hands it over
     journal = tmp_path / "journal"
     lines = tmp_path / "lines"
     with journal.open("wb") as log, lines.open("wb") as printed:

@@ -146,7 +146,7 @@ def secret(path: Path | None, variable: str, option: str) -> str | None:
         return os.environ.get(variable) or None
     from tytoalba.storage.files import read_bytes
 
-    data = read_bytes(path, LARGEST_SECRET, forbidden=0o077)
+    data = read_bytes(path, LARGEST_SECRET, forbidden=0o037 if _is_credential(path) else 0o077)
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError as error:
@@ -154,3 +154,9 @@ def secret(path: Path | None, variable: str, option: str) -> str | None:
     if not lines or not lines[0].strip():
         raise TytoError(f"{path} is empty; {option} takes a file with one line")
     return lines[0].strip()
+
+
+def _is_credential(path: Path) -> bool:
+    """Whether systemd handed the file over (LoadCredential): its group seems to read it, and nobody does."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    return bool(folder) and path.resolve().parent == Path(str(folder)).resolve()
