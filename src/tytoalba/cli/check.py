@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,9 @@ from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile, Seed
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from tytoalba.diagnose.check import CheckResult
     from tytoalba.signal.array import MicArray
 
@@ -101,6 +105,24 @@ def check(
         say(f"nothing written to {output}: {why}")
     if result.faulty:
         raise typer.Exit(1)
+
+
+def check_samples(
+    takes: Sequence[tuple[NDArray[np.float32], float | None]], array: MicArray
+) -> dict[str, Any]:
+    """What is wrong with an array, by sound in memory: (n_mics, n_samples) and its azimuth, if it is known.
+
+    Findings, and the corrected array file where a correction is sure.
+    """
+    from tytoalba.diagnose.check import check_array, take
+
+    numbered = enumerate(takes, start=1)
+    result = check_array([take(f"take {n}", samples, array, at) for n, (samples, at) in numbered], array)
+    corrected = result.corrected and replace(result.corrected, name=f"{array.name}-corrected")
+    return {
+        "findings": [asdict(finding) for finding in result.findings],
+        "array_toml": corrected.to_toml() if corrected else None,
+    }
 
 
 def _parse(text: str) -> tuple[str, float | None]:

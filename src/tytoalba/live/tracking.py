@@ -71,6 +71,14 @@ class Following:
         """The array, as it is mounted."""
         return self._stream.finder.array
 
+    def use(self, localizer: Localizer) -> None:
+        """Go on with another localizer of the same array, such as one that was taught; tracks stay.
+
+        It may come from another thread than the sound. Only for what began with a localizer.
+        """
+        assert localizer.model  # solved here, not in the thread of the sound
+        self._stream.use(tracking_stream(localizer).finder)
+
     def feed(self, block: NDArray[Any]) -> list[Moment]:
         """Take a block (n_mics, any length) at the array's rate; give the frames that are now complete."""
         return [self._moment(heard) for heard in self._stream.hear(block)]

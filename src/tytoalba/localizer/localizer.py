@@ -590,6 +590,7 @@ class Localizer:
         *,
         who: str | None = None,
         since: int | None = None,
+        lesson: str | None = None,
         sample_rate: int | None = None,
         keys: Keys = None,
     ) -> Change:
@@ -606,6 +607,8 @@ class Localizer:
             Who taught it.
         since : int, optional
             Seconds since 1970, when it was taught at the earliest.
+        lesson : str, optional
+            Digest of one lesson, as `teach` gives it.
         sample_rate, keys
             As for `locate`.
 
@@ -620,16 +623,19 @@ class Localizer:
             Nothing was taught that fits; nothing was changed.
         """
         if audio is not None:
-            if azimuth is None or who is not None or since is not None:
+            if azimuth is None or any(one is not None for one in (who, since, lesson)):
                 raise TytoError("to forget a recording, say at which azimuth it was taught, and nothing else")
             places, varies = self._frontend.places(azimuth), list[str]()
             blocks = self._frontend.lesson_blocks(audio, sample_rate, keys, varies)
             return self._forgot([(_phase(X, places) for X in blocks)], varies)
-        if azimuth is None and who is None and since is None:
+        if all(one is None for one in (azimuth, who, since, lesson)):
             raise TytoError("say what to forget: a recording and its azimuth, or an azimuth, a name, a time")
         at = None if azimuth is None else wrap(self._frontend.places(azimuth) + self._frontend.fit.turn)
         trial = self.state.copy()
-        names = trial.forget_kept(lambda kept: _meant(kept, at, who, since))
+        only = None if lesson is None else trial.kept.get(lesson)
+        names = trial.forget_kept(
+            lambda kept: _meant(kept, at, who, since) and (lesson is None or kept is only)
+        )
         if not names:
             raise TytoError(self._why_not(at))
         return self._become("forgot", trial, names)

@@ -142,6 +142,12 @@ class Stream:
         """What makes the maps, and decides."""
         return self._finder
 
+    def use(self, finder: Finder) -> None:
+        """Go on with another finder of the same array, whose maps are of the same kind; nothing is lost."""
+        if (finder.array, finder.calibrated) != (self._finder.array, self._finder.calibrated):
+            raise TytoError("sound that runs goes on with a finder of the same array and kind only")
+        self._finder = finder
+
     def feed(self, block: NDArray[Any]) -> list[Located]:
         """Take a block (n_mics, any length); give the frames that are now complete.
 

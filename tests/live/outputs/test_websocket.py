@@ -18,6 +18,7 @@ from tests.helpers.updates import HOST, frame, free_port, hand_over, track, upda
 from tytoalba.errors import MissingExtraError, TytoError
 from tytoalba.live.outputs import websocket
 from tytoalba.live.outputs.addresses import Address
+from tytoalba.live.outputs.mailbox import LONGEST_QUEUE
 from tytoalba.live.outputs.websocket import WebSocket
 from tytoalba.live.update import Update
 
@@ -138,10 +139,10 @@ def test_who_never_reads_slows_nobody_down(output: WebSocket) -> None:
         for start in range(0, 1000, 10):
             hand_over(output, 10, *(track(n) for n in range(1, 5)), first=start)
             wait_until(lambda: len(times) == start + 10)  # noqa: B023, it is called here
-        waiting = [len(one._waiting) for one in output._clients]
+        waiting = [len(one) for one in output._clients]
     reading.join(5)
     assert times == [round(0.064 * n, 4) for n in range(1000)]  # who reads has lost nothing
-    assert sorted(waiting) == [0, *[websocket.LONGEST_QUEUE] * 10]  # and the others are not waited for
+    assert sorted(waiting) == [0, *[LONGEST_QUEUE] * 10]  # and the others are not waited for
     for raw in silent:
         raw.close()
 
@@ -153,7 +154,7 @@ def test_who_was_slow_goes_on_with_the_newest(output: WebSocket) -> None:
     for start in range(0, 2000, 100):
         hand_over(output, 100, track(1), first=start)
     (client,) = output._clients
-    wait_until(lambda: len(client._waiting) == websocket.LONGEST_QUEUE)
+    wait_until(lambda: len(client) == LONGEST_QUEUE)
     raw.settimeout(0.5)
     read = b""
     with suppress(TimeoutError):
@@ -164,8 +165,8 @@ def test_who_was_slow_goes_on_with_the_newest(output: WebSocket) -> None:
         json.loads(b'{"time"' + part.partition(b'"level"')[0].rpartition(b", ")[0] + b"}")["time"]
         for part in read.split(b'{"time"')[1:]
     ]
-    last = [round(0.064 * n, 4) for n in range(2000 - websocket.LONGEST_QUEUE, 2000)]
-    assert times[-websocket.LONGEST_QUEUE :] == last
+    last = [round(0.064 * n, 4) for n in range(2000 - LONGEST_QUEUE, 2000)]
+    assert times[-LONGEST_QUEUE:] == last
     assert times == sorted(times)
     assert len(times) < 1000  # the older ones were dropped
 

@@ -8,12 +8,10 @@ token. Pages of other sites are refused, also on this machine: a browser tells w
 from __future__ import annotations
 
 import asyncio
-import hmac
 import importlib
 import logging
 import socket
 import threading
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -21,15 +19,19 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tytoalba.errors import MissingExtraError, TytoError
+from tytoalba.live.outputs.access import (
+    bearer_token,
+    checked_token,
+    is_local,
+    listed_origins,
+    same_token,
+)
 from tytoalba.live.outputs.addresses import Address
+from tytoalba.live.outputs.mailbox import Mailbox
 from tytoalba.live.segments import Moment
 from tytoalba.live.update import Update
 
-LONGEST_QUEUE = 16
-"""Updates that wait for one client at most; a second of frames."""
 MOST_CLIENTS = 500
-SHORTEST_TOKEN = 16
-"""Characters of a token."""
 BUFFER = 2**14
 """Bytes that the system may hold for a client: what waits there grows old."""
 UNANSWERED = 20.0
@@ -60,14 +62,11 @@ class WebSocket:
                 f"a WebSocket server at {address} can be reached from other machines and needs a token; for "
                 "this machine alone: 127.0.0.1"
             )
-        if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii()):
-            raise TytoError(
-                f"a token needs at least {SHORTEST_TOKEN} ASCII characters, this one has {len(token)}; "
-                'python -c "import secrets; print(secrets.token_urlsafe())" makes one'
-            )
+        if token is not None:
+            checked_token(token)
         self._token, self._most = token, most
-        self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
-        self._clients: set[_Client] = set()
+        self._origins = listed_origins(origins)
+        self._clients: set[Mailbox] = set()
         self._newest: str | None = None
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -140,30 +139,24 @@ class WebSocket:
         return None
 
     def _is_welcome(self, origin: str) -> bool:
-        if origin.lower() in self._origins:
-            return True
-        try:
-            host = urlsplit(origin).hostname
-        except ValueError:
-            return False
-        return bool(host) and Address(str(host), 1).is_loopback
+        return origin.lower() in self._origins or is_local(origin)
 
     def _has_token(self, request: Any) -> bool:
         assert self._token is not None
-        kind, _, given = request.headers.get("Authorization", "").partition(" ")
-        if kind.lower() != "bearer":
+        given = bearer_token(request.headers.get("Authorization", ""))
+        if not given:
             given = parse_qs(urlsplit(request.path).query).get("token", [""])[0]
-        return hmac.compare_digest(given.strip().encode(), self._token.encode())
+        return same_token(given, self._token)
 
     async def _attend(self, connection: Any) -> None:
         """One client, from beginning to end."""
         raw = connection.transport.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
-        client = _Client()
+        client = Mailbox()
         if self._newest is not None:
             client.put(self._newest)
         self._clients.add(client)
-        sending = asyncio.create_task(client.send_all(connection))
+        sending = asyncio.create_task(_send_all(client, connection))
         try:
             with suppress(_closed()):
                 async for _ in connection:  # what clients say is read, or their goodbye would not be seen
@@ -175,23 +168,9 @@ class WebSocket:
                 await sending
 
 
-class _Client:
-    """What waits for one client."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[str] = deque(maxlen=LONGEST_QUEUE)
-        self._there = asyncio.Event()
-
-    def put(self, text: str) -> None:
-        self._waiting.append(text)
-        self._there.set()
-
-    async def send_all(self, connection: Any) -> None:
-        while True:
-            await self._there.wait()
-            self._there.clear()
-            while self._waiting:
-                await connection.send(self._waiting.popleft())
+async def _send_all(client: Mailbox, connection: Any) -> None:
+    while True:
+        await connection.send(await client.get())
 
 
 _SILENT = logging.getLogger(__name__)
