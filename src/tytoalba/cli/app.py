@@ -25,6 +25,7 @@ from tytoalba.cli import (
     restore,
     score,
     seal,
+    serve,
     sign,
     simulate,
 )
@@ -50,6 +51,8 @@ app = typer.Typer(
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Locate": {
         "locate": locate.locate,
+        "listen": listen.listen,
+        "serve": serve.serve,
         "devices": devices.devices,
         "check": check.check,
         "config": config.config,

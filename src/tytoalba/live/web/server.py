@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import os
 import socket
 import ssl
 import threading
@@ -68,7 +69,7 @@ def open_port(address: Address) -> socket.socket:
             return socket.create_server(where, family=family, backlog=256)
         return socket.create_server(where, backlog=256)
     except OSError as error:
-        why = error.strerror or str(error)
+        why = os.strerror(error.errno) if error.errno else str(error)
         raise TytoError(
             f"cannot serve at {address}: {why}; is another program at port {address.port}? --port "
             f"{address.port + 1} takes the next one"
