@@ -107,7 +107,8 @@ class Api:
     async def locate(self, request: Request) -> Any:
         """Who is where in a recording."""
         query(request, set())
-        return await self.uploads.located(request, self.station.localizer)
+        located = await self.uploads.located(request, self.station.localizer)
+        return Response(located, media_type="application/json")
 
     # ---- lessons ----
 
@@ -239,6 +240,7 @@ def make_app(station: Station, hosts: Hosts, sessions: Sessions, rates: Rates | 
 
     handlers: dict[Any, Any] = {TytoError: _refused, HTTPException: _unknown, Exception: _refused}
     app = Starlette(routes=routes, lifespan=running, exception_handlers=handlers)
+    app.router.redirect_slashes = False
     api.guard = Guard(
         app,
         hosts=hosts,

@@ -24,10 +24,6 @@ JSON_SECONDS, SOUND_SECONDS = 10.0, 300.0
 
 async def pieces(request: Request, largest: int, seconds: float) -> AsyncIterator[bytes]:
     """A body as it comes."""
-    if not request.headers.get("content-length", "0").isdecimal():
-        raise Refusal(400, "Content-Length must be a number")
-    if int(request.headers.get("content-length", "0")) > largest:
-        raise Refusal(413, f"the body is larger than {largest} bytes")
     n_bytes, stream, loop = 0, request.stream(), asyncio.get_running_loop()
     give_up = loop.time() + seconds
     while True:
@@ -48,7 +44,7 @@ async def pieces(request: Request, largest: int, seconds: float) -> AsyncIterato
 
 async def read_object(request: Request, known: set[str]) -> dict[str, Any]:
     """A body that is one JSON object with no other keys than these."""
-    _require_type(request, "application/json")
+    _require_head(request, "application/json", LARGEST_JSON)
     body = b"".join([piece async for piece in pieces(request, LARGEST_JSON, JSON_SECONDS)])
     try:
         found = parse_json(body)
@@ -63,14 +59,20 @@ async def read_object(request: Request, known: set[str]) -> dict[str, Any]:
 
 def sound_pieces(request: Request) -> AsyncIterator[bytes]:
     """A body that is a sound file."""
-    _require_type(request, "application/octet-stream")
+    _require_head(request, "application/octet-stream", LARGEST_SOUND)
     return pieces(request, LARGEST_SOUND, SOUND_SECONDS)
 
 
-def _require_type(request: Request, wanted: str) -> None:
+def _require_head(request: Request, wanted: str, largest: int) -> None:
+    """Refuse a body by what its headers say, before any of it is read."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given != wanted:
         raise Refusal(415, f"send Content-Type: {wanted}; got {given[:60]!r}")
+    length = request.headers.get("content-length", "0")
+    if not (length.isascii() and length.isdecimal()):
+        raise Refusal(400, "Content-Length must be a number")
+    if len(length) > 18 or int(length) > largest:
+        raise Refusal(413, f"the body is larger than {largest} bytes")
 
 
 def number(value: Any, name: str, low: float, high: float) -> float:

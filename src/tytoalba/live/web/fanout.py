@@ -57,14 +57,11 @@ class Fanout:
                 client.tell(kind, self._news[kind])
         self._clients.add(client)
         sending = asyncio.create_task(_send_all(client, socket))
-        listening = asyncio.create_task(_listen(socket))
         try:
-            await asyncio.wait({sending, listening}, return_when=asyncio.FIRST_COMPLETED)
+            await _listen(socket)
         finally:
             self._clients.discard(client)
-            for task in (sending, listening):
-                task.cancel()
-            await asyncio.gather(sending, listening, return_exceptions=True)
+            sending.cancel()
 
 
 async def _send_all(client: Mailbox, socket: WebSocket) -> None:

@@ -80,7 +80,7 @@ class Guard:
             if early is None:
                 await self._app(scope, receive, send)
             else:
-                await _denied(early, scope, receive, send)
+                await _denied(early, scope, receive, self._with_headers(headers, send))
             return
         await self._answer(early, scope, receive, self._with_headers(headers, send))
 
@@ -150,7 +150,7 @@ class Guard:
         origin = asked.get("origin", "").lower()
 
         async def sent(message: Any) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
@@ -183,11 +183,7 @@ def answer_of(error: Exception) -> JSONResponse:
 
 async def _denied(answer: Response, scope: Any, receive: Any, send: Any) -> None:
     """Refuse a WebSocket before it is one."""
-
-    async def sent(message: Any) -> None:
-        await send({**message, "type": f"websocket.{message['type']}"})
-
     if "websocket.http.response" in scope.get("extensions", {}):
-        await answer(scope, receive, sent)
+        await answer(scope, receive, send)
     else:
         await send({"type": "websocket.close", "code": 1008, "reason": ""})

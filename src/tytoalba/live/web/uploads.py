@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 from starlette.requests import Request
@@ -36,20 +35,17 @@ class Uploads:
         self._array, self._method = array, method
         self._busy = False
 
-    async def located(self, request: Request, localizer: Localizer | None) -> dict[str, Any]:
-        """Who is where in the recording that a client sends."""
+    async def located(self, request: Request, localizer: Localizer | None) -> bytes:
+        """Who is where in the recording that a client sends, as JSON."""
         known = b"" if localizer is None else await asyncio.to_thread(lambda: localizer.model.to_bytes())
-        answer, _ = await self._answered(request, "locate", LONGEST_SOUND, known)
-        return answer
+        return await self._answered(request, "locate", LONGEST_SOUND, known)
 
     async def decoded(self, request: Request) -> Samples:
         """The samples of the recording that a client sends, (n_mics, n_samples) at the array's rate."""
-        _, data = await self._answered(request, "decode", LONGEST_LESSON)
+        data = await self._answered(request, "decode", LONGEST_LESSON)
         return np.frombuffer(data, "<f4").reshape(self._array.n_mics, -1)
 
-    async def _answered(
-        self, request: Request, what: str, seconds: float, known: bytes = b""
-    ) -> tuple[dict[str, Any], bytes]:
+    async def _answered(self, request: Request, what: str, seconds: float, known: bytes = b"") -> bytes:
         if self._busy:
             raise Refusal(409, "another recording is being worked on: try again when it is done")
         pieces = sound_pieces(request)
@@ -62,9 +58,8 @@ class Uploads:
             self._busy = False
 
 
-async def _in_process(
-    request: Request, start: bytes, pieces: AsyncIterator[bytes]
-) -> tuple[dict[str, Any], bytes]:
+async def _in_process(request: Request, start: bytes, pieces: AsyncIterator[bytes]) -> bytes:
+    """What the worker answers; it ends with its client."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -122,11 +117,11 @@ async def _gone(request: Request) -> None:
         pass
 
 
-def _read(data: bytes) -> tuple[dict[str, Any], bytes]:
-    line, end, samples = data.partition(b"\n")
+def _read(data: bytes) -> bytes:
+    line, end, body = data.partition(b"\n")
     if not end:
         raise Refusal(400, DAMAGED)
-    answer = json.loads(line)
-    if "error" in answer:
-        raise Refusal(int(answer["status"]), answer["error"])
-    return answer, samples
+    head = json.loads(line)
+    if "error" in head:
+        raise Refusal(int(head["status"]), head["error"])
+    return body

@@ -1,7 +1,7 @@
 """What is done with an uploaded recording, in a process of its own: `python -m tytoalba.live.web.worker`.
 
 A damaged or hostile file may end this process, and nothing else. It gets a line of JSON, then the localizer,
-then the recording on standard input, and gives a line of JSON, then samples, on standard output.
+then the recording on standard input, and gives a line of JSON, then what was asked for, on standard output.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _LIBSNDFILE = re.compile(r" \((?:Error opening )?<[^>]*>[^)]*\)")
 """What libsndfile says of a file without a name."""
 NICE = 5
 """How much the live sound goes before uploads."""
+MOST_MEMORY = 4 * 2**30
+"""Bytes of address space."""
 
 
 class TooLongError(AudioError):
@@ -88,34 +90,47 @@ def decoded(sound: BinaryIO, array: MicArray, seconds: float) -> Samples:
 
 
 def answered(request: dict[str, Any], localizer: bytes, sound: BinaryIO) -> tuple[dict[str, Any], bytes]:
-    """What is answered: JSON and samples as bytes (n_mics times n_samples of four bytes)."""
+    """A status, with a reason where it is a refusal, and what was asked for.
+
+    That is JSON, or samples (n_mics times n_samples of four bytes).
+    """
     array = MicArray.from_toml(request["array"], "the array")
     try:
         if request["what"] == "decode":
             samples = decoded(sound, array, request["seconds"])
-            return {"n_samples": samples.shape[1]}, np.ascontiguousarray(samples, "<f4").tobytes()
+            return {"status": 200}, np.ascontiguousarray(samples, "<f4").tobytes()
         by = Localizer.from_bytes(localizer) if localizer else array
-        return located(sound, by, request["seconds"], request["method"]), b""
+        found = located(sound, by, request["seconds"], request["method"])
+        return {"status": 200}, json.dumps(found, allow_nan=False).encode()
     except TooLongError as error:
-        return {"error": str(error), "status": 413}, b""
+        return {"status": 413, "error": str(error)}, b""
     except TytoError as error:
-        return {"error": _LIBSNDFILE.sub("", str(error)), "status": 400}, b""
+        return {"status": 400, "error": _LIBSNDFILE.sub("", str(error))}, b""
     except MemoryError:
-        return {"error": "the recording does not fit into memory: cut it", "status": 413}, b""
+        return {"status": 413, "error": "the recording does not fit into memory: cut it"}, b""
+
+
+def _confine() -> None:
+    """Go behind the live sound, and take no more memory than a recording needs."""
+    with suppress(ImportError, AttributeError, OSError, ValueError):
+        import resource
+
+        os.nice(NICE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
 
 
 def main() -> None:
     """Answer one request."""
-    with suppress(AttributeError, OSError):
-        os.nice(NICE)
+    _confine()
     warnings.simplefilter("ignore")
     given, out = sys.stdin.buffer, sys.stdout.buffer
     request = json.loads(given.readline())
     localizer = given.read(request["localizer"])
     sound = io.BytesIO(given.read())
     sound.name = "the recording"
-    answer, samples = answered(request, localizer, sound)
-    out.write(json.dumps(answer, allow_nan=False).encode() + b"\n" + samples)
+    head, body = answered(request, localizer, sound)
+    out.write(json.dumps(head).encode() + b"\n" + body)
     out.flush()
 
 
