@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from examples import odas_client
+from examples import odas_client, robot_head
 from tests.helpers.options import listen_options
 
 ROOT = Path(__file__).parents[2]
@@ -58,8 +58,10 @@ def test_programs_are_short(file: Path) -> None:
 
 
 def test_docstrings_show_what_is_so() -> None:
-    assert doctest.testmod(odas_client).attempted == 1
-    assert doctest.testmod(odas_client).failed == 0
+    for module in (odas_client, robot_head):
+        failed, attempted = doctest.testmod(module)
+        assert not failed
+        assert attempted
 
 
 def test_blocks_of_shell_are_shell() -> None:
