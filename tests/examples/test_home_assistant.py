@@ -114,7 +114,7 @@ def test_a_real_broker_hands_on_what_the_automations_expect(tmp_path: Path, pack
 
     with running(tmp_path) as broker:
         reader = Subscriber(broker.port)
-        output = Mqtt(Broker.of_url(f"mqtt://{HOST}:{broker.port}/{TOPIC}"), pytest.fail, name="Kitchen")
+        output = Mqtt(Broker.of_url(f"mqtt://{HOST}:{broker.port}/{TOPIC}"), pytest.fail)
         wait_until(lambda: reader.texts(f"{TOPIC}/availability"))
         hand_over(output, 1, track(1, 30.0))
         hand_over(output, 1, track(1, 330.0), first=10)
@@ -124,6 +124,8 @@ def test_a_real_broker_hands_on_what_the_automations_expect(tmp_path: Path, pack
         wait_until(lambda: reader.texts(f"{TOPIC}/availability")[-1] == "offline")
         reader.close()
 
+    announced = [json.loads(text) for topic, text, _ in reader.messages if topic.endswith("/config")]
+    assert {one["device"]["name"] for one in announced} == {"tyto kitchen"}
     home = Home(package)
     home.take((topic, text) for topic, text, _ in reader.messages)
     assert [(one.action, one.data.get("value")) for one in home.done] == [

@@ -123,16 +123,17 @@ def _parts(url: str) -> tuple[str, str, str, str | None, str | None]:
 
 
 class Mqtt:
-    """Updates to a broker. name: what people call this device."""
+    """Updates to a broker. name: what people call this device; the topic, "tyto kitchen", if not given."""
 
-    def __init__(self, broker: Broker, say: Say, *, name: str = "tyto") -> None:
+    def __init__(self, broker: Broker, say: Say, *, name: str | None = None) -> None:
         load_paho()
         if broker.authorities is not None:
             _refuse_no_certificates(broker.authorities)
         self._prefix, self._state = broker.prefix, State()
+        called = name or broker.prefix.replace("/", " ")
         self._peer = Peer(
             f"the MQTT broker at {broker.address}",
-            lambda: _Connection(broker, discovery(broker.prefix, name)),
+            lambda: _Connection(broker, discovery(broker.prefix, called)),
             say,
         )
 
