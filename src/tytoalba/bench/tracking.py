@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba.bench.descent import OnStep, descend
 from tytoalba.bench.track_scores import COLUMNS, HIGHER, Report, Truth, linked, scored, summarised
 from tytoalba.data.simulation.presets import TRACKING
 from tytoalba.data.simulation.recordings import Simulation
@@ -136,7 +137,7 @@ def measure_tracking(
     """
     mics = array if isinstance(array, MicArray) else load_array(array)
     ways = FOLLOWERS if followers is None else followers
-    tasks = _tasks(part, n_scenes, seeds)
+    tasks = scene_tasks(part, n_scenes, seeds)
     work = partial(_scores, mics, method, speech, part, ways)
     rows: list[dict[str, Row]] = []
     for row in parallel_map(work, tasks, processes):
@@ -199,32 +200,10 @@ def search(
     grid: Mapping[str, Sequence[float]],
     rounds: int = 2,
     start: Settings | None = None,
-    on_step: Callable[[str, float, float, bool], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> tuple[Settings, float]:
-    """The settings of least `loss`, one at a time: each value of the grid is tried, the best is kept.
-
-    on_step is called with the name, its value, the loss and whether it was kept.
-    """
-    best = start or Settings()
-    least = loss(_with(best, scenes))
-    for _ in range(rounds):
-        before = best
-        for name, values in grid.items():
-            for value in values:
-                if value == getattr(best, name):
-                    continue
-                try:
-                    trial = replace(best, **{name: value})
-                except TytoError:  # does not go with the others
-                    continue
-                found = loss(_with(trial, scenes))
-                if on_step:
-                    on_step(name, value, found, found < least)
-                if found < least:
-                    best, least = trial, found
-        if best == before:
-            break
-    return best, least
+    """The settings of our tracker of least `loss`, by `descend`."""
+    return descend(start or Settings(), grid, lambda trial: loss(_with(trial, scenes)), rounds, on_step)
 
 
 def prepare_scenes(
@@ -237,7 +216,7 @@ def prepare_scenes(
 ) -> list[Prepared]:
     """Validation scenes for `search`."""
     work = partial(_prepare, array, method, speech)
-    return list(parallel_map(work, _tasks("valid", n_scenes, seeds), processes))
+    return list(parallel_map(work, scene_tasks("valid", n_scenes, seeds), processes))
 
 
 def _prepare(array: MicArray, method: str, speech: str | Path | None, task: tuple[int, str, int]) -> Prepared:
@@ -252,11 +231,12 @@ def _with(settings: Settings, scenes: Sequence[Prepared]) -> list[Row]:
             [(one.id, one.azimuth) for one in tracker.follow(found, time, silent=silent) if one.speaking]
             for found, time, silent in frames
         ]
-        rows.append(_row(scene, report))
+        rows.append(row_of(scene, report))
     return rows
 
 
-def _tasks(part: str, n_scenes: int, seeds: Sequence[int]) -> list[tuple[int, str, int]]:
+def scene_tasks(part: str, n_scenes: int, seeds: Sequence[int]) -> list[tuple[int, str, int]]:
+    """Seed, kind and number of each scene: what `make_scene` makes it of."""
     if part not in PARTS:
         raise TytoError(f"no part called {part!r}; known: {', '.join(PARTS)}")
     if not 1 <= n_scenes < 1000 or not seeds or min(seeds) < 0 or n_scenes * len(seeds) < 2:
@@ -276,10 +256,11 @@ def _scores(
     task: tuple[int, str, int],
 ) -> dict[str, Row]:
     scene = make_scene(array, method, speech, part, task)
-    return {name: _row(scene, follow(scene)) for name, follow in ways.items()}
+    return {name: row_of(scene, follow(scene)) for name, follow in ways.items()}
 
 
-def _row(scene: Scene, report: Report) -> Row:
+def row_of(scene: Scene, report: Report) -> Row:
+    """A report of a whole scene, judged in the frames that are labelled."""
     return scored(scene.truth, [report[number] for number in scene.labelled])
 
 

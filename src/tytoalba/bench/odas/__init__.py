@@ -1,0 +1,1 @@
+"""ODAS's tracker as a way to follow: its settings, its configuration, its program, and what it reports."""
