@@ -15,6 +15,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,11 @@ SEEDS = (10, 11, 12)
 class Search:
     """Losses of settings on scenes, each measured once and written down at once."""
 
-    def __init__(self, program: Path, scenes: Sequence[Scene], about: dict[str, Any], output: Path) -> None:
+    def __init__(
+        self, program: Path, scenes: Sequence[Scene], about: dict[str, Any], output: Path, processes: int
+    ) -> None:
         self.program, self.scenes, self.about, self.output = program, scenes, about, output
+        self.pool = ThreadPool(processes)  # the work is done by ODAS's own processes
         self.trials: list[dict[str, Any]] = read_json(output)["trials"] if output.is_file() else []
 
     def loss(self, every: int, settings: OdasSettings) -> float:
@@ -80,7 +84,7 @@ class Search:
             if one["changed"] == changed and one["scenes"] == len(scenes):
                 return float(one["loss"])
         follow = OdasFollower(self.program, settings)
-        found = loss([row_of(scene, follow(scene)) for scene in scenes])
+        found = loss(self.pool.map(lambda scene: row_of(scene, follow(scene)), scenes))
         self.trials.append({"scenes": len(scenes), "loss": round(found, 4), "changed": changed})
         self.write()
         return round(found, 4)
@@ -117,7 +121,7 @@ def main() -> None:
         "grid": {name: list(values) for part in (*ALONE.values(), GRID) for name, values in part.items()},
         "start": asdict(SHIPPED),
     }
-    search = Search(program, scenes, about, given.output)
+    search = Search(program, scenes, about, given.output, max(1, given.processes))
 
     def step(name: str, value: Value, found: float, kept: bool) -> None:
         print(f"{name} {value}: {found:.3f}{' kept' if kept else ''}", flush=True)
@@ -131,7 +135,7 @@ def main() -> None:
     print(f"{mode} goes on", flush=True)
     descend(found[mode][0], {**ALONE[mode], **GRID}, screened, given.rounds - 1, step)
     some = sorted((one for one in search.trials if one["scenes"] < len(scenes)), key=lambda one: one["loss"])
-    ranked = []
+    ranked: list[tuple[float, int, OdasSettings]] = []
     for one in [*some[: given.finalists], {"changed": {}}]:
         settings = replace(SHIPPED, **one["changed"])
         ranked.append((search.loss(1, settings), len(ranked), settings))

@@ -3,13 +3,13 @@
 Scenes are those of `data.simulation.presets.TRACKING`: talkers who come after a while, stand, walk, pause,
 near a fan. Settings are chosen on scenes of the part "valid" (`search`), other rooms and other speakers than
 those of "test". A way to follow is a `Follower`: from a scene, with its sound, to a report. To measure
-another tracker beside ours, on the same sound, give `measure_tracking` one more.
+another tracker beside ours, on the same sound, give `measure_tracking` one more; `bench.odas` has ODAS's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,7 @@ def measure_tracking(
         "scenes": len(tasks),
         "seconds": next(iter(TRACKING.values())).seconds,
         "settings": asdict(Settings()),
+        "others": _settings_of(ways),
         "columns": COLUMNS,
         "rows": {
             kind: {way: _plain([one[way] for one in some]) for way in ways}
@@ -262,6 +263,14 @@ def _scores(
 def row_of(scene: Scene, report: Report) -> Row:
     """A report of a whole scene, judged in the frames that are labelled."""
     return scored(scene.truth, [report[number] for number in scene.labelled])
+
+
+def _settings_of(ways: Mapping[str, Follower]) -> dict[str, dict[str, Any]]:
+    """Settings of those followers that have any."""
+    found = {name: getattr(way, "settings", None) for name, way in ways.items()}
+    return {
+        name: asdict(one) for name, one in found.items() if is_dataclass(one) and not isinstance(one, type)
+    }
 
 
 def _plain(rows: Sequence[Row]) -> dict[str, dict[str, float]]:

@@ -245,6 +245,14 @@ def tracking(
     ] = "valid",
     scenes: Annotated[int, typer.Option(help="Scenes of each kind and seed, 12 s each.")] = 4,
     seeds: Annotated[str, typer.Option(help="Seeds such as 0,1,2.")] = "0,1,2",
+    odas: Annotated[
+        str | None,
+        typer.Option(metavar="BINARY", help="Also ODAS's tracker, on the same sound: path of odaslive."),
+    ] = None,
+    odas_settings: Annotated[
+        Path | None,
+        typer.Option(help="Settings of ODAS (TOML or JSON) in place of its best ones on validation scenes."),
+    ] = None,
     speech: Speech = None,
     processes: Processes = 0,
     results: Results = None,
@@ -253,18 +261,29 @@ def tracking(
     """Follow talkers in simulated scenes, frame by frame and with tracks: who is found, lost, invented?
 
     One and two talkers, who stand, walk (up to 40 degrees per second) and pause, and one near a fan. Settings
-    of the tracks are chosen on the part valid (tools/choose_tracking.py).
+    of the tracks are chosen on the part valid (tools/choose_tracking.py), those of ODAS too
+    (tools/choose_odas.py). ODAS is not part of this package: build odaslive from github.com/introlab/odas.
 
     Examples:
 
       tyto bench tracking --scenes 2 --seeds 0
 
       tyto bench tracking pepper --part test --speech ~/speech --results tracking.json
+
+      tyto bench tracking --odas ~/odas/build/bin/odaslive
     """
-    from tytoalba.bench.tracking import measure_tracking
+    from tytoalba.bench.tracking import FOLLOWERS, Follower, measure_tracking
 
     if results and results.is_dir():
         raise TytoError(f"{results} is a directory, not a file to write")
+    if odas_settings and not odas:
+        raise TytoError("--odas-settings is for --odas BINARY")
+    followers: dict[str, Follower] = dict(FOLLOWERS)
+    if odas:
+        from tytoalba.bench.odas.follower import odas_followers
+        from tytoalba.bench.odas.settings import BEST, OdasSettings
+
+        followers |= odas_followers(odas, OdasSettings.read(odas_settings) if odas_settings else BEST)
     with progress_bar("scenes") as steps:
         measured = measure_tracking(
             array,
@@ -274,6 +293,7 @@ def tracking(
             seeds=_numbers(seeds),
             speech=speech,
             processes=processes,
+            followers=followers,
             on_progress=steps,
         )
     if results:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tytoalba.bench.odas.configuration import HOP, RATE
 from tytoalba.bench.odas.program import find_program, run_odas
-from tytoalba.bench.odas.settings import OdasSettings
+from tytoalba.bench.odas.settings import BEST, SHIPPED, OdasSettings
 from tytoalba.bench.odas.tracks import Report
 from tytoalba.bench.track_scores import Report as Judged
 from tytoalba.bench.tracking import Scene
@@ -56,10 +56,10 @@ def at_frames(
     return found
 
 
-def odas_followers(binary: str | Path, best: OdasSettings, shipped: OdasSettings) -> dict[str, OdasFollower]:
+def odas_followers(binary: str | Path, best: OdasSettings = BEST) -> dict[str, OdasFollower]:
     """The two rows of ODAS in `tyto bench tracking`, by name."""
     program = find_program(binary)
     return {
-        "ODAS as shipped": OdasFollower(program, shipped),
+        "ODAS as shipped": OdasFollower(program, SHIPPED),
         "ODAS, best setting": OdasFollower(program, best),
     }

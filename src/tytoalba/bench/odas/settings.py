@@ -101,7 +101,10 @@ class OdasSettings:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            _check(field.name, getattr(self, field.name), type(field.default))
+            kind, value = type(field.default), getattr(self, field.name)
+            _check(field.name, value, kind)
+            if kind is float:  # to ODAS, 1 is something else than 1.0
+                object.__setattr__(self, field.name, float(value))
         if self.n_tracks > MOST_TRACKS:
             raise TytoError(f"n_tracks of ODAS must be at most {MOST_TRACKS}, got {self.n_tracks}")
 
@@ -145,3 +148,6 @@ def _check(name: str, value: Any, kind: type) -> None:
 
 SHIPPED = OdasSettings()
 """As in ODAS's configuration for the ReSpeaker USB 4 Mic Array; every track that it reports counts."""
+
+BEST = OdasSettings(sigma_q=0.01)
+"""Of least loss on validation scenes: what tools/choose_odas.py chose (results/tracking/odas-search.json)."""
