@@ -27,7 +27,7 @@ from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.live.background import Background
 from tytoalba.live.peaks import Peak, peaks
 from tytoalba.live.settings import Settings
-from tytoalba.live.tracker import Tracker
+from tytoalba.live.tracker import AUTO, Tracker
 from tytoalba.localizer.locate import new_stream
 from tytoalba.localizer.stream import Located
 from tytoalba.signal.angles import Float, wrap
@@ -48,7 +48,8 @@ Progress = Callable[[int, int], None]
 class Scene:
     """One scene: its sound (n_mics, n_samples), who was where, and what the method says of each frame.
 
-    labelled: the frames that `truth` knows. time: seconds of every frame. scores: (360,), None in silence.
+    labelled: the frames that `truth` knows. time: seconds of every frame. level: dB of full scale. scores:
+    (360,), None in silence.
     located: what the method finds frame by frame, with an unknown number of sources. counting: what turns
     its peaks into chances.
     """
@@ -59,6 +60,7 @@ class Scene:
     truth: Truth
     labelled: NDArray[np.intp]
     time: Sequence[float]
+    level: Sequence[float]
     scores: Sequence[Float | None]
     located: Sequence[Located]
     counting: Sequence[Calibration]
@@ -77,21 +79,22 @@ def framewise(scene: Scene) -> Report:
     return linked(sure)
 
 
-def tracks(scene: Scene, settings: Settings | None = None, background: float = 0.0) -> Report:
-    """Our tracker; background: seconds at the start from which it learns what to leave out."""
-    tracker = Tracker(scene.counting, settings or Settings(), background or None)
+def tracks(scene: Scene, settings: Settings | None = None, background: float | str | None = None) -> Report:
+    """Our tracker; background: what it leaves out, as `Tracker` takes it."""
+    tracker = Tracker(scene.counting, settings or Settings(), background)
     return [
-        [(one.id, one.azimuth) for one in tracker.update(scores, time) if one.speaking]
-        for scores, time in zip(scene.scores, scene.time, strict=True)
+        [(one.id, one.azimuth) for one in tracker.update(scores, time, level) if one.speaking]
+        for scores, time, level in zip(scene.scores, scene.time, scene.level, strict=True)
     ]
 
 
 FOLLOWERS: dict[str, Follower] = {
     "frame by frame": framewise,
     "tracks": tracks,
+    "tracks, auto": partial(tracks, background=AUTO),
     "tracks, background": partial(tracks, background=QUIET),
 }
-"""Ways to follow, by name. The background is that of the first 1.45 s of each scene."""
+"""Ways to follow, by name. The background is learned by itself, or is that of the first 1.45 s of a scene."""
 
 
 def make_scene(
@@ -111,10 +114,11 @@ def make_scene(
         made.talking,
         simulation.preset.seconds,
     )
+    level = [one.level for one in heard]
     scores = [None if one.maps is None else stream.finder.scores(one.maps[None])[0] for one in heard]
     located = stream.decide(heard)
     return Scene(
-        kind, array, made.samples, truth, made.frame_ids, time, scores, located, stream.finder.counting
+        kind, array, made.samples, truth, made.frame_ids, time, level, scores, located, stream.finder.counting
     )
 
 

@@ -128,7 +128,7 @@ def locate(
         str | None,
         typer.Option(
             help="With --tracks: leave out what sounds all the time (a fan, a TV). Seconds at the start in "
-            "which nobody talks, or a recording of it."
+            "which nobody talks, or a recording of it, or auto: a fan is learned by itself."
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per frame.")] = False,

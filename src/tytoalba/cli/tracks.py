@@ -84,16 +84,18 @@ def _row(start: str, end: str, azimuth: str, name: str) -> str:
 
 
 def background_of(text: str | None) -> float | str | None:
-    """Seconds, or a recording that is there."""
-    if text is None:
-        return None
+    """Seconds, "auto", or a recording that is there."""
+    from tytoalba.live.tracker import AUTO
+
+    if text is None or text == AUTO:
+        return text
     try:
         seconds = float(text)
     except ValueError:
         if not Path(text).is_file():
             raise TytoError(
-                f"--background takes seconds at the start of the recording, such as 2, or a recording; there "
-                f"is no file {text}"
+                f"--background takes seconds at the start of the recording, such as 2, or {AUTO}, or a "
+                f"recording; there is no file {text}"
             ) from None
         return text
     if not 0 < seconds < float("inf"):

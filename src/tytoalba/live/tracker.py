@@ -20,12 +20,15 @@ from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.live.background import Background
 from tytoalba.live.belief import agreement, centre, predicted, seen, updated
 from tytoalba.live.peaks import Peak, checked_scores, peaks
+from tytoalba.live.quiet import OwnBackground
 from tytoalba.live.settings import HOP, Settings
 from tytoalba.localizer.stream import Located
 from tytoalba.signal.angles import Float, distance, signed_difference
 
 LONGEST = 120.0
 """Seconds between frames that count at most."""
+AUTO = "auto"
+"""A background that is learned by itself."""
 FASTEST = 90.0
 """Degrees per second: nobody walks faster around an array."""
 LIKELY = 0.5
@@ -118,9 +121,9 @@ class Tracker:
         What turns the peaks of scores into chances: `Finder.counting`. Empty for methods that have none.
     settings : Settings
         How talkers are followed.
-    background : Background, float or None
+    background : Background, float, "auto" or None
         What is to be left out of the scores; or seconds at the start to learn it from, in which nobody is
-        reported.
+        reported; or "auto", to learn it all the time, from moments in which nobody seems to talk.
 
     Examples
     --------
@@ -134,17 +137,21 @@ class Tracker:
 
     counting: Sequence[Calibration] = ()
     settings: Settings = field(default_factory=Settings)
-    background: Background | float | None = None
+    background: Background | float | str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.background, Background | None) and not 0 < self.background < math.inf:
-            raise TytoError(f"background must be seconds above 0, or a Background, got {self.background}")
+        seconds = self.background
+        if isinstance(seconds, str) and seconds != AUTO:
+            raise TytoError(f'background must be "{AUTO}", seconds or a Background, got {seconds!r}')
+        if isinstance(seconds, int | float) and not 0 < seconds < math.inf:
+            raise TytoError(f"background must be seconds above 0, or a Background, got {seconds}")
+        self._own = OwnBackground()
         self._quiet: list[Float | None] = []  # frames that the background is learned from
         self._talkers: list[_Talker] = []
         self._last = self._time = -math.inf
         self._n_reported = 0
 
-    def update(self, frame: Float | Located | None, time: float) -> list[Track]:
+    def update(self, frame: Float | Located | None, time: float, level: float | None = None) -> list[Track]:
         """Take a frame, give who is there now, oldest first.
 
         Parameters
@@ -153,24 +160,39 @@ class Tracker:
             Scores of a method (`Finder.scores`), or what it found, or None for a silent frame.
         time : float
             Seconds, of the middle of the frame; it must rise.
+        level : float, optional
+            dB of full scale; a background that is learned by itself needs it.
         """
         if not time > self._last or not math.isfinite(time):
             raise TytoError(f"time must rise from frame to frame, got {time} s after {self._last} s")
         if frame is not None and not isinstance(frame, Located):
             frame = checked_scores(frame)
         self._last = time
-        if self.background is not None:
-            if isinstance(frame, Located):
-                raise TytoError("a background is left out of scores: give the tracker maps, not a Located")
-            if not isinstance(self.background, Background):
-                if time < self.background:
-                    self._quiet.append(frame)
-                    return []
-                self.background, self._quiet = Background.learned(self._quiet), []
-            if frame is not None:
-                spread = float(np.std(frame[np.isfinite(frame)]))
-                return self.follow(peaks(self.background.left(frame), self.counting, spread), time)
-        return self.follow(peaks(frame, self.counting), time, silent=frame is None)
+        if self.background is None:
+            return self.follow(peaks(frame, self.counting), time, silent=frame is None)
+        if isinstance(frame, Located):
+            raise TytoError("a background is left out of scores: give the tracker maps, not a Located")
+        background = self._known(frame, time, level)
+        if background is None:
+            return []
+        if frame is None:
+            return self.follow([], time, silent=True)
+        spread = float(np.std(frame[np.isfinite(frame)]))
+        return self.follow(peaks(background.left(frame), self.counting, spread), time)
+
+    def _known(self, scores: Float | None, time: float, level: float | None) -> Background | None:
+        """The background now; None while it is learned."""
+        if isinstance(self.background, str):
+            if level is None:
+                raise TytoError("a background that is learned by itself needs the level of each frame")
+            self._own.hear(scores, level, time)
+            return self._own.background
+        if not isinstance(self.background, Background) and self.background is not None:
+            if time < self.background:
+                self._quiet.append(scores)
+                return None
+            self.background, self._quiet = Background.learned(self._quiet), []
+        return self.background
 
     def follow(self, found: list[Peak], time: float, *, silent: bool = False) -> list[Track]:
         """As `update`, of a frame whose peaks are known."""

@@ -16,7 +16,7 @@ from tytoalba.learning.prior.registry import fitting_prior
 from tytoalba.live.background import Background
 from tytoalba.live.segments import Moment, Segment, segments
 from tytoalba.live.settings import Settings
-from tytoalba.live.tracker import Tracker
+from tytoalba.live.tracker import AUTO, Tracker
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.locate import new_stream
 from tytoalba.localizer.stream import Blocks, Heard, Sound, Stream, sound_blocks
@@ -60,11 +60,16 @@ class Following:
         keys: Keys = None,
     ) -> None:
         stream = self._stream = tracking_stream(array, method, band=band, silence_db=silence_db)
-        if isinstance(background, int | float):
-            background = float(background)
-        elif background is not None and not isinstance(background, Background):
-            background = learn_background(background, stream, sample_rate=sample_rate, keys=keys)
-        self._tracker = Tracker(stream.finder.counting, settings or Settings(), background)
+        known: Background | float | str | None
+        if background is None or isinstance(background, Background):
+            known = background
+        elif isinstance(background, int | float):
+            known = float(background)
+        elif isinstance(background, str) and background == AUTO:
+            known = AUTO
+        else:
+            known = learn_background(background, stream, sample_rate=sample_rate, keys=keys)
+        self._tracker = Tracker(stream.finder.counting, settings or Settings(), known)
 
     @property
     def array(self) -> MicArray:
@@ -104,7 +109,7 @@ class Following:
     def _moment(self, heard: Heard) -> Moment:
         array = self.array
         scores = scores_of(self._stream, heard)
-        found = self._tracker.update(scores, heard.time)
+        found = self._tracker.update(scores, heard.time, heard.level)
         if array.mirror_axis is not None:  # the belief may reach a little behind the line
             found = [one.at(float(array.fold(one.azimuth))) for one in found]
         return Moment(round(heard.time, 4), round(heard.level, 1), tuple(found), scores)
@@ -179,9 +184,9 @@ def track(
     method : {"prior", "srp", "music"}, optional
         "prior" where the array has one, else "srp", if not given. Without a prior there are no calibrated
         probabilities, and a quarter of what two talkers say is missed. None with a `Localizer`.
-    background : float, recording or Background, optional
+    background : float, "auto", recording or Background, optional
         What sounds all the time, a fan or a television, to be left out: seconds at the start of the recording
-        in which nobody talks, or a recording of it.
+        in which nobody talks; or "auto", a fan that is learned by itself; or a recording of it.
     settings : Settings, optional
         How talkers are followed.
     band, silence_db, sample_rate, keys

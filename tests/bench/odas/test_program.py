@@ -51,7 +51,7 @@ open("tracks.json", "w").write('{"timeStamp": 99, "src": [%s]}' % ", ".join(
         ("open('tracks.json', 'w').write('{\"timeStamp\": 1, \"sr')", "damaged at report 1"),
         ("open('tracks.json', 'wb').write(b'\\xff')", "is not text"),
         ("open('tracks.json', 'w')", "reported 0 of 10 hops"),
-        ("open('tracks.json', 'w').write(' ' * 100_000)", "wrote more than 49152 bytes"),
+        ("open('tracks.json', 'w').write(' ' * 100_000)", "wrote more than 49152 bytes|writes without end"),
     ],
 )
 def test_what_goes_wrong_is_said(tmp_path: Path, text: str, says: str) -> None:
