@@ -40,7 +40,7 @@ def scene() -> Scene:
 
 def test_a_scene_has_sound_and_who_was_where(scene: Scene) -> None:
     assert scene.samples.shape == (4, 12 * 16000)
-    assert len(scene.time) == len(scene.scores) == len(scene.located)
+    assert len(scene.time) == len(scene.level) == len(scene.scores) == len(scene.located)
     assert scene.truth.azimuth.shape == scene.truth.talking.shape == (len(scene.labelled), 1)
     talks = scene.truth.time[scene.truth.talking[:, 0]]
     assert QUIET < talks.min() < 4.3

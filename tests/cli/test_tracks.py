@@ -84,6 +84,15 @@ def test_a_background_is_left_out(
     assert float(row["azimuth"]) == pytest.approx(200, abs=12)
 
 
+def test_a_background_is_learned_by_itself(tyto: Tyto, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    ends = []
+    for options in ((), ("--background", "auto")):
+        rows = csv.DictReader(io.StringIO(tyto("locate", "both.wav", *SRP, *options, "--csv").out))
+        ends.append([float(row["end"]) for row in rows if abs(float(row["azimuth"]) - 80) < 10][-1])
+    assert ends[1] < ends[0] - 0.3
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tytoalba.errors import TytoError
 from tytoalba.live.background import Background
 from tytoalba.live.settings import HOP, Settings
-from tytoalba.live.tracker import Track, Tracker
+from tytoalba.live.tracker import AUTO, Track, Tracker
 from tytoalba.localizer.stream import Located
 from tytoalba.signal.angles import distance, encode, wrap
 
@@ -156,6 +156,18 @@ def test_a_fan_is_left_out_once_it_is_known() -> None:
     assert round(given_[-1][0].azimuth, -1) == 200
 
 
+def test_a_fan_is_left_out_by_itself_and_a_talker_is_not() -> None:
+    rng = np.random.default_rng(0)
+    fan = 0.8 * encode([80.0])[0]
+    frames = [np.maximum(one, fan) for one in maps([np.nan] * 25 + [200.0] * 30)]
+    levels = [*(-40 + rng.random(25)), *(-28 + 8 * rng.random(30))]
+    tracker = Tracker(background=AUTO)
+    seen = [tracker.update(*one) for one in zip(frames, HOP * np.arange(55), levels, strict=True)]
+    assert not any(one.speaking for tracks in seen[20:25] for one in tracks)
+    assert [round(one.azimuth, -1) for one in seen[-1] if one.speaking] == [200]
+    assert not any(distance(one.azimuth, 80.0) < 5 and one.speaking for one in seen[-1])
+
+
 def test_what_was_located_can_be_followed() -> None:
     found = [Located(HOP * k, (40.0, 200.0), (1.0, 0.7), (0.95, 0.8)) for k in range(20)]
     seen = followed(found)
@@ -184,6 +196,10 @@ def test_a_background_needs_maps() -> None:
         Tracker(background=1.0).update(Located(0.1, (40.0,), (1.0,)), 0.1)
     with pytest.raises(TytoError, match="seconds above 0"):
         Tracker(background=-1.0)
+    with pytest.raises(TytoError, match='must be "auto", seconds'):
+        Tracker(background="fan")
+    with pytest.raises(TytoError, match="needs the level"):
+        Tracker(background=AUTO).update(None, 0.1)
 
 
 @pytest.mark.parametrize(

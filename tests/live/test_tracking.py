@@ -89,6 +89,15 @@ def test_a_steady_source_is_left_out_if_it_is_known(tmp_path: Path) -> None:
     assert [round(one.azimuth, -1) for one in by_file] == [250]
 
 
+def test_a_steady_source_is_left_out_by_itself() -> None:
+    both = plane_wave(ARRAY, 80.0, 3.0, seed=3)
+    both[:, 32000:] += 3 * plane_wave(ARRAY, 250.0, 1.0, seed=4)
+    found = list(follow(both, ARRAY, "srp", background="auto"))
+    talk = [[one.azimuth for one in moment.tracks if one.speaking] for moment in found]
+    assert not any(talk[12:22])
+    assert [round(one, -1) for one in talk[-1]] == [250]
+
+
 def test_a_background_is_learned_from_a_recording() -> None:
     stream = tracking_stream(ARRAY, "srp")
     learned = learn_background(plane_wave(ARRAY, 80.0, 0.6), stream)
