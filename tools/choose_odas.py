@@ -63,6 +63,22 @@ ALONE: dict[str, dict[str, Sequence[Value]]] = {
     },
 }
 """Values to try first, for one of its filters alone."""
+TOGETHER: tuple[dict[str, Any], ...] = (
+    {"active_mu": 0.2, "inactive_mu": 0.1},
+    {"active_mu": 0.3, "inactive_mu": 0.15},
+    {"active_mu": 0.35, "inactive_mu": 0.2},
+    {"active_mu": 0.45, "inactive_mu": 0.3},
+    {"n_inactive": 100, "theta_inactive": 0.6},
+    {"n_inactive": 50, "theta_inactive": 0.3},
+    {"n_inactive": 25, "theta_inactive": 0.1},
+    {"n_inactive": 500, "least_activity": 0.2},
+    {"n_inactive": 500, "least_activity": 0.4},
+    {"theta_new": 0.7, "n_prob": 10, "theta_prob": 0.9},
+    {"theta_new": 0.7, "n_prob": 20, "theta_prob": 0.9},
+    {"sigma_q": 0.02, "sigma_r2_active": 0.0675},
+    {"sigma_q": 0.005, "sigma_r2_active": 0.0075},
+)
+"""Values that only make sense together, tried on top of the best."""
 SEEDS = (10, 11, 12)
 
 
@@ -119,6 +135,7 @@ def main() -> None:
         "seeds": list(SEEDS),
         "scenes": len(scenes),
         "grid": {name: list(values) for part in (*ALONE.values(), GRID) for name, values in part.items()},
+        "together": [dict(values) for values in TOGETHER],
         "start": asdict(SHIPPED),
     }
     search = Search(program, scenes, about, given.output, max(1, given.processes))
@@ -133,14 +150,20 @@ def main() -> None:
         found[mode] = descend(replace(SHIPPED, mode=mode), {**alone, **GRID}, screened, 1, step)
     mode = min(found, key=lambda name: found[name][1])
     print(f"{mode} goes on", flush=True)
-    descend(found[mode][0], {**ALONE[mode], **GRID}, screened, given.rounds - 1, step)
+    best, least = found[mode]
+    for values in TOGETHER:
+        trial = replace(best, **values)
+        if (now := screened(trial)) < least:
+            best, least = trial, now
+        print(f"{values}: {now:.3f}", flush=True)
+    descend(best, {**ALONE[mode], **GRID}, screened, given.rounds - 1, step)
     some = sorted((one for one in search.trials if one["scenes"] < len(scenes)), key=lambda one: one["loss"])
     ranked: list[tuple[float, int, OdasSettings]] = []
     for one in [*some[: given.finalists], {"changed": {}}]:
         settings = replace(SHIPPED, **one["changed"])
         ranked.append((search.loss(1, settings), len(ranked), settings))
         print(f"on all scenes {ranked[-1][0]:.3f}: {one['changed']}", flush=True)
-    least, _, best = min(ranked)
+    least, _, best = min(ranked, key=lambda one: one[:2])
     print(best, least)
     search.write(best=asdict(best), loss=least, loss_as_shipped=ranked[-1][0])
 

@@ -49,10 +49,14 @@ def test_before_the_first_report_there_is_nobody() -> None:
     assert at_frames(_reports(3)[2:], [0.001, 0.020, 0.030], 0.0, SHIPPED) == [[], [], [(1, 3.0)]]
 
 
-def test_tracks_below_the_least_activity_do_not_talk() -> None:
-    reports = _reports(3, activity=0.4)
-    assert at_frames(reports, [0.02], 0.0, replace(SHIPPED, least_activity=0.5)) == [[]]
-    assert at_frames(reports, [0.02], 0.0, replace(SHIPPED, least_activity=0.4)) == [[(1, 2.0)]]
+def test_the_mean_activity_over_a_frame_decides_who_talks() -> None:
+    reports = _reports(10, activity=0.9) + [
+        Report(hop, (OdasTrack(1, float(hop), 0.1),)) for hop in range(11, 21)
+    ]
+    time, half = [0.060, 0.080, 0.140], 0.020  # five hops per frame: of 0.9, of both, of 0.1
+    for least, talks in ((0.0, [1, 1, 1]), (0.4, [1, 1, 0]), (0.6, [1, 0, 0]), (0.95, [0, 0, 0])):
+        found = at_frames(reports, time, half, replace(SHIPPED, least_activity=least))
+        assert [len(frame) for frame in found] == talks, least
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ less, and its directions are as old as the truth.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,16 +44,23 @@ def at_frames(
     """Tracks that talk in each frame.
 
     time: seconds, the middle of each frame. half: seconds, half the length of a frame. A report of hop n
-    (from 1) is known when n hops have been heard.
+    (from 1) is known when n hops have been heard. Activity goes up and down from hop to hop: its mean over
+    the last frame length decides.
     """
     hops = [report.hop for report in reports]
     later = half if settings.heard == "end" else 0.0
     found = []
     for middle in time:
         heard = int((middle + later + _ROUNDING) * RATE / HOP)
-        place = bisect_right(hops, heard) - 1
-        tracks = reports[place].tracks if place >= 0 else ()
-        found.append([(one.id, one.azimuth) for one in tracks if one.activity >= settings.least_activity])
+        place = bisect_right(hops, heard)
+        last = reports[bisect_right(hops, heard - int(2 * half * RATE / HOP)) : place]
+        activity: dict[int, float] = defaultdict(float)
+        for report in last:
+            for one in report.tracks:
+                activity[one.id] += one.activity
+        enough = settings.least_activity * len(last) - _ROUNDING
+        tracks = reports[place - 1].tracks if place else ()
+        found.append([(one.id, one.azimuth) for one in tracks if activity[one.id] >= enough])
     return found
 
 

@@ -65,7 +65,8 @@ class OdasSettings:
     st_beta, ve_beta, ac_beta : float
         Particle filter: how far particles spread that stand, walk and speed up.
     least_activity : float
-        Ours. A track counts as talking where its activity is at least this; 0: every track that is reported.
+        Ours. A track counts as talking where its mean activity over a frame is at least this; 0: every track
+        that is reported.
     heard : str
         Ours. Which report belongs to a frame: the last one at the "end" of the frame, which has heard as much
         as our tracker, or at its "middle", where the truth is taken.
