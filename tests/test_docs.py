@@ -28,6 +28,7 @@ from tests.helpers.commands import Tyto
 from tests.helpers.snippets import PAGES, ROOT, Block, blocks, matches
 from tests.helpers.states import settle, write_wave
 from tytoalba.bench.config import Config, load_config, shipped_configs
+from tytoalba.bench.odas.settings import BEST, SHIPPED
 from tytoalba.bench.results import Run, load_results
 from tytoalba.bench.summary import Summary, summarise
 from tytoalba.cli.app import app
@@ -329,6 +330,11 @@ def test_tracking_of_the_docs_is_what_was_measured() -> None:
     }
     best = json.loads((folder / "search.json").read_text("utf-8"))["best"]
     assert best == parts["valid"]["settings"] == parts["test"]["settings"] == asdict(Settings())
+    odas = json.loads((folder / "odas-search.json").read_text("utf-8"))
+    for part in parts.values():
+        assert part["others"] == {"ODAS as shipped": asdict(SHIPPED), "ODAS, best setting": odas["best"]}
+    assert odas["best"] == asdict(BEST)
+    assert f"{len(odas['trials'])} trials over {len(odas['grid'])} settings" in page.read_text("utf-8")
 
     def cells(values: dict[str, dict[str, float]], interval: bool) -> list[str]:
         digits = dict.fromkeys(values, 1) | {"delay": 2, "gospa": 2}
@@ -344,7 +350,7 @@ def test_tracking_of_the_docs_is_what_was_measured() -> None:
         for way, *given in rows:
             assert given == cells(parts[part]["rows"]["all"][way], interval=True), (part, way)
     by_kind = table(page, "| test scenes | way")
-    assert len(by_kind) == 18
+    assert len(by_kind) == 36
     for kind, way, *given in by_kind:
         assert given == cells(parts["test"]["rows"][kind][way], interval=False), (kind, way)
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tytoalba.bench.odas.tracks import parse_tracks
@@ -60,6 +60,7 @@ def test_time_does_not_run_backwards() -> None:
         parse_tracks('{"timeStamp": 1, "src": []}' * 2)
 
 
+@settings(max_examples=50)
 @given(st.text() | st.recursive(st.none() | st.floats() | st.text(), st.lists).map(json.dumps))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(TytoError):

@@ -21,8 +21,8 @@ from tytoalba.errors import TytoError
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import resample
 
-PATIENCE, PER_SECOND = 30.0, 20.0
-"""Seconds that it may take, and more for each second of sound; it is some ten times faster than that."""
+PATIENCE, PER_SECOND = 30.0, 5.0
+"""Seconds that it may take, and more for each second of sound, of which it usually needs a hundredth."""
 MOST_SAID = 2**20
 """Bytes that it may print."""
 SHORTEST = 2 * HOP
@@ -44,8 +44,6 @@ def run_odas(
     array: MicArray,
     samples: NDArray[np.float32],
     settings: OdasSettings,
-    *,
-    patience: float = PATIENCE,
 ) -> list[Report]:
     """Tracks that ODAS reports of some sound, hop by hop.
 
@@ -62,7 +60,7 @@ def run_odas(
         (folder / "sound.raw").write_bytes(integers.tobytes())
         text = configuration(array, settings, "sound.raw", "tracks.json")
         (folder / "odas.cfg").write_text(text, "utf-8")
-        allowed = patience + PER_SECOND * sound.shape[1] / RATE
+        allowed = PATIENCE + PER_SECOND * sound.shape[1] / RATE
         written = _run(program, folder, allowed, LONGEST * (n_hops + 2))
     reports = parse_tracks(written)
     if not reports or reports[-1].hop < n_hops:
