@@ -2,8 +2,8 @@
 
 `python tools/choose_odas.py ODASLIVE --speech SPEECH`, as tools/choose_tracking.py does it for ours: one
 setting at a time, from those that ODAS ships with, each value of GRID; one round for its Kalman filter, one
-for its particle filter, and one more for the better of them. The loss is `tytoalba.bench.tracking.loss`, as
-for ours. To save time, the rounds look at every other scene; the best trials are then measured on all, and
+for its particle filter, each followed by TOGETHER, then more rounds for the better of them if there is time.
+The loss is `tytoalba.bench.tracking.loss`, as for ours. To save time, the rounds look at every other scene; the best trials are then measured on all, and
 the best of those is the choice. Test scenes are never looked at. Every trial is written to
 results/tracking/odas-search.json as soon as it is measured, and is not measured again when the command is
 repeated. The particle filter draws anew in every run: its losses differ a little from time to time.
@@ -117,7 +117,7 @@ def main() -> None:
     options.add_argument("--array", default="respeaker-usb-4")
     options.add_argument("--scenes", type=int, default=4, help="of each kind and seed")
     options.add_argument("--every", type=int, default=2, help="the rounds look at every so-manieth scene")
-    options.add_argument("--rounds", type=int, default=2)
+    options.add_argument("--rounds", type=int, default=1)
     options.add_argument("--finalists", type=int, default=8)
     options.add_argument("--speech", default=None)
     options.add_argument("--processes", type=int, default=1)
@@ -147,16 +147,18 @@ def main() -> None:
     found = {}
     for mode, alone in ALONE.items():
         print(f"{mode}, else as shipped: {screened(replace(SHIPPED, mode=mode)):.3f}", flush=True)
-        found[mode] = descend(replace(SHIPPED, mode=mode), {**alone, **GRID}, screened, 1, step)
+        best, least = descend(replace(SHIPPED, mode=mode), {**alone, **GRID}, screened, 1, step)
+        before = best
+        for values in TOGETHER:
+            trial = replace(before, **values)
+            if (now := screened(trial)) < least:
+                best, least = trial, now
+            print(f"{values}: {now:.3f}", flush=True)
+        found[mode] = best, least
     mode = min(found, key=lambda name: found[name][1])
-    print(f"{mode} goes on", flush=True)
-    best, least = found[mode]
-    for values in TOGETHER:
-        trial = replace(best, **values)
-        if (now := screened(trial)) < least:
-            best, least = trial, now
-        print(f"{values}: {now:.3f}", flush=True)
-    descend(best, {**ALONE[mode], **GRID}, screened, given.rounds - 1, step)
+    if given.rounds > 1:
+        print(f"{mode} goes on", flush=True)
+        descend(found[mode][0], {**ALONE[mode], **GRID}, screened, given.rounds - 1, step)
     some = sorted((one for one in search.trials if one["scenes"] < len(scenes)), key=lambda one: one["loss"])
     ranked: list[tuple[float, int, OdasSettings]] = []
     for one in [*some[: given.finalists], {"changed": {}}]:

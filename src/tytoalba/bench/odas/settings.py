@@ -150,5 +150,14 @@ def _check(name: str, value: Any, kind: type) -> None:
 SHIPPED = OdasSettings()
 """As in ODAS's configuration for the ReSpeaker USB 4 Mic Array; every track that it reports counts."""
 
-BEST = OdasSettings(sigma_q=0.01)
+BEST = OdasSettings(
+    mode="particle",
+    n_pots=2,
+    active_mu=0.5,
+    inactive_mu=0.1,
+    sigma_r2_prob=0.0075,
+    p_track=0.9,
+    n_tracks=2,
+    st_beta=0.08,
+)
 """Of least loss on validation scenes: what tools/choose_odas.py chose (results/tracking/odas-search.json)."""
