@@ -24,9 +24,8 @@ from tytoalba.cli.check import check_samples
 from tytoalba.data.demo import demo_recording
 from tytoalba.live.inputs.input import Block, Input
 from tytoalba.live.outputs.addresses import Address
-from tytoalba.live.segments import Moment
 from tytoalba.live.tracking import Following
-from tytoalba.live.update import Fault, Update
+from tytoalba.live.update import Fault
 from tytoalba.live.web.app import make_app
 from tytoalba.live.web.guard import Guard
 from tytoalba.live.web.hosts import Hosts
@@ -100,18 +99,6 @@ class Played:
         self._closed.set()
 
 
-def hearing(following: Following) -> Callable[[Input], Iterator[tuple[Update, Moment]]]:
-    """What hears an input, without health and outputs."""
-
-    def listen(source: Input) -> Iterator[tuple[Update, Moment]]:
-        for block in source.blocks():
-            if block.samples.size:
-                for moment in following.feed(block.samples):
-                    yield Update.of(moment, 0, 0.01, block.faults), moment
-
-    return listen
-
-
 def new_state(path: Path, n_features: int = 60) -> Path:
     """A small state without a ledger."""
     Localizer.new(ARRAY, n_features=n_features, seed=1).save(path)
@@ -129,7 +116,7 @@ def station_of(
     """A station with this sound and this state."""
     stored = Stored(state, unsigned=True) if state else None
     following = Following(stored.localizer) if stored else Following(ARRAY, "srp")
-    sound = None if source is None else LiveSound(source, following.array, hearing(following))
+    sound = None if source is None else LiveSound(source, following)
     parts = Parts(following, None if stored else "srp", sound, stored, check_samples, **more)
     return Station(parts, say, needs_token=token is not None)
 

@@ -85,12 +85,12 @@ def hand_over_until(
     wait_until(happened_now)
 
 
-def wait_until(happened: Callable[[], object], seconds: float = 10.0) -> None:
+def wait_until(happened: Callable[[], object], seconds: float = 10.0, pause: float = 0.005) -> None:
     """Wait for something that another thread or process does."""
     give_up = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < give_up, "it did not happen in time"
-        time.sleep(0.005)
+        time.sleep(pause)
 
 
 def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:

@@ -75,7 +75,7 @@ def test_faults_and_the_end_of_the_sound_are_told(page: Page) -> None:
     ]
     page.fed.give(wave(40.0, 0.3))
     wait_until(lambda: page.get("/api/state")["input"]["state"] == "listening")
-    assert page.get("/api/state")["input"]["faults"] == []
+    wait_until(lambda: page.get("/api/state")["input"]["faults"] == [])
     page.fed.close()
     wait_until(lambda: page.get("/api/state")["input"]["state"] == "ended")
     assert "has ended" in page.post("/api/lessons", 409, json={"azimuth": 1})

@@ -28,7 +28,7 @@ def test_turns_and_mirror_images_sound_the_same(azimuth: float) -> None:
 def test_the_surest_who_speaks_counts_and_stays() -> None:
     doa = Doa()
     doa.hear(Update(0.1, (), -60.0))
-    assert doa.told is None
+    assert not doa.told
     doa.hear(Update(0.2, (track(1, 90.0, probability=0.6), track(2, 270.0, probability=0.9)), -30.0))
     assert doa.told == {"angle": round(math.pi, 6), "speech_detected": True}
     doa.hear(Update(0.3, (track(1, 90.0, speaking=False, probability=1.0),), -60.0))

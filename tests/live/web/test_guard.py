@@ -195,7 +195,7 @@ def test_what_nobody_expected_is_said_at_the_terminal_alone(
         raise KeyError("/home/anna/secret")
 
     monkeypatch.setattr(page.station, "state", fails)
-    page.client._transport.raise_server_exceptions = False  # type: ignore[attr-defined]
+    page.client._transport.raise_server_exceptions = False
     text = page.get("/api/state", 500)
     assert "secret" not in text
     assert any("KeyError" in line for line in page.said)

@@ -3,53 +3,54 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Literal
 
 from tytoalba.errors import TytoError
 from tytoalba.live.inputs.input import Block, Input
+from tytoalba.live.listening import Listener
+from tytoalba.live.outputs.output import Say
 from tytoalba.live.segments import Moment
+from tytoalba.live.tracking import Following
 from tytoalba.live.update import Fault, Update
 from tytoalba.live.web.recording import Recording, Tap
 from tytoalba.live.web.refusals import Refusal, told
-from tytoalba.signal.array import MicArray
 
 State = Literal["none", "waiting", "listening", "ended"]
-Listen = Callable[[Input], Iterable[tuple[Update, Moment]]]
-"""What hears an input: frames as they are complete; with `close` if it must be told to stop."""
 ENDING = 5.0
 """Seconds in which the thread ends."""
 
 
 class LiveSound:
-    """An input in a thread. on_frame, on_change: called from that thread.
+    """An input that is listened to in a thread.
 
-    listen: what makes frames of it. live: whether the sound is of this moment, or from a file.
+    following: who is there. live: whether the sound is of this moment, or from a file. say: tells people.
     """
 
-    def __init__(self, source: Input, array: MicArray, listen: Listen, *, live: bool = True) -> None:
-        self.source, self.array, self._listen, self.live = source, array, listen, live
+    def __init__(
+        self, source: Input, following: Following, *, live: bool = True, say: Say = lambda _: None
+    ) -> None:
+        self.source, self.live, self._array = source, live, following.array
+        self._listener = Listener(Tap(source, self._hear), following, say=say)
         self.state: State = "waiting"
         self._faults: dict[str, tuple[Fault, ...]] = {}  # by who noticed
         self._recording: Recording | None = None
         self._lock = threading.Lock()
-        self._closing = False
         self._thread: threading.Thread | None = None
         self._on_frame: Callable[[Update, Moment], None] = lambda *_: None
         self._on_change: Callable[[], None] = lambda: None
         self.on_unexpected: Callable[[BaseException], None] = lambda _: None
 
     def start(self, on_frame: Callable[[Update, Moment], None], on_change: Callable[[], None]) -> None:
-        """Begin to listen."""
+        """Begin to listen. Both are called from the thread of the sound."""
         self._on_frame, self._on_change = on_frame, on_change
         self._thread = threading.Thread(target=self._run, name="tyto sound", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Stop listening."""
-        self._closing = True
         self._end_recording("tyto serve was stopped")
-        self.source.close()
+        self._listener.stop()
         if self._thread is not None:
             self._thread.join(ENDING)
 
@@ -71,14 +72,12 @@ class LiveSound:
                 raise Refusal(409, "the sound has ended: there is nothing to record")
             if self._recording is not None and not self._recording.done.done():
                 raise Refusal(409, "something is being recorded already: wait until that has finished")
-            self._recording = Recording(self.source, self.array, seconds, on_heard)
+            self._recording = Recording(self.source, self._array, seconds, on_heard)
             return self._recording
 
     def _run(self) -> None:
         try:
-            for update, moment in self._listen(Tap(self.source, self._hear)):
-                if self._closing:
-                    break
+            for update, moment in self._listener:
                 self._set(self.state, listener=update.faults)
                 self._on_frame(update, moment)
         except (TytoError, OSError) as error:
