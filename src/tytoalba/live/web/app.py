@@ -44,7 +44,7 @@ class Api:
         self.lessons, self.takes = Lessons(station), Takes(station)
         self.uploads = Uploads(station.array, station.parts.method)
         self.guard: Guard | None = None
-        self.document = described()
+        self.document = described(needs_token=sessions.needs_token)
 
     # ---- what is here ----
 
@@ -159,8 +159,8 @@ class Api:
     async def forget(self, request: Request) -> Any:
         """Forget lessons that were kept."""
         given = query(request, {"who", "id"})
-        if len(given) != 1:
-            raise Refusal(400, "say which lessons to forget: either ?who=NAME or ?id=LESSON")
+        if not given:
+            raise Refusal(400, "say which lessons to forget: ?who=NAME, or ?id=LESSON")
         who = name_of(given["who"]) if "who" in given else None
         changed = await asyncio.to_thread(self.station.stored.forget, who, given.get("id"))
         return {

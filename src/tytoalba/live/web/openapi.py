@@ -20,8 +20,11 @@ AZIMUTH = {"type": "number", "minimum": -360, "maximum": 360, "description": "De
 WHO = {"type": "string", "maxLength": 200, "description": "A name to forget it by; printable, one line."}
 
 
-def described() -> dict[str, Any]:
+def described(*, needs_token: bool = False) -> dict[str, Any]:
     """The whole document."""
+    paths = _paths()
+    for answer in paths["/api/session"].values():
+        answer["security"] = []
     return {
         "openapi": "3.1.0",
         "info": {
@@ -30,7 +33,7 @@ def described() -> dict[str, Any]:
             "summary": "Where does a sound come from: live directions, lessons, checks.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
-        "paths": _paths(),
+        "paths": paths,
         "components": {
             "schemas": SCHEMAS,
             "securitySchemes": {
@@ -38,7 +41,7 @@ def described() -> dict[str, Any]:
                 "session": {"type": "apiKey", "in": "cookie", "name": "tyto_session"},
             },
         },
-        "security": [{"token": []}, {"session": []}, {}],
+        "security": [{"token": []}, {"session": []}] if needs_token else [],
     }
 
 
