@@ -10,7 +10,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,9 +133,10 @@ class Server:
                 on_start()
             await serving
 
-        asyncio.run(serve())
+        with suppress(SystemExit):  # which is how uvicorn says that it could not begin
+            asyncio.run(serve())
         if not self._server.started:
-            raise TytoError("the server could not be started")
+            raise TytoError("the server could not be started: the live sound, or the page, cannot begin")
 
     def start(self) -> None:
         """Serve in a thread of its own; returns when it answers."""
