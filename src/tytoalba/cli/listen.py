@@ -242,7 +242,8 @@ def _draws(screen: bool | None, json: bool) -> bool:
     """Whether to draw: on a terminal that can, unless something else is asked for."""
     if screen and json:
         raise TytoError("--json prints lines for programs, --screen draws for people: leave out one of them")
-    is_terminal = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    has_letters = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"  # for braille
+    is_terminal = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb" and has_letters
     if screen and not is_terminal:
-        raise TytoError("--screen needs a terminal on standard output; --lines prints lines")
+        raise TytoError("--screen needs a terminal of UTF-8 on standard output; --lines prints lines")
     return is_terminal and not json if screen is None else screen
