@@ -58,7 +58,7 @@ def load_uvicorn() -> Any:
             importlib.import_module(name)
         return importlib.import_module("uvicorn")
     except ImportError as error:
-        raise MissingExtraError("pages (`tyto serve`)", "web") from error
+        raise MissingExtraError("pages in a browser", "web") from error
 
 
 def open_port(address: Address) -> socket.socket:
