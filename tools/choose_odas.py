@@ -3,10 +3,11 @@
 `python tools/choose_odas.py ODASLIVE --speech SPEECH`, as tools/choose_tracking.py does it for ours: one
 setting at a time, from those that ODAS ships with, each value of GRID; one round for its Kalman filter, one
 for its particle filter, each followed by TOGETHER, then more rounds for the better of them if there is time.
-The loss is `tytoalba.bench.tracking.loss`, as for ours. To save time, the rounds look at every other scene; the best trials are then measured on all, and
-the best of those is the choice. Test scenes are never looked at. Every trial is written to
-results/tracking/odas-search.json as soon as it is measured, and is not measured again when the command is
-repeated. The particle filter draws anew in every run: its losses differ a little from time to time.
+The loss is `tytoalba.bench.tracking.loss`, as for ours. To save time, the rounds look at every other scene;
+the best trials are then measured on all, and the best of those is the choice. Test scenes are never looked
+at. Every trial is written to results/tracking/odas-search.json as soon as it is measured, and is not measured
+again when the command is repeated. The particle filter draws anew in every run: its losses differ a little
+from time to time.
 """
 
 from __future__ import annotations
