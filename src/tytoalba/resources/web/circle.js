@@ -4,8 +4,8 @@ import { direction, wrap } from "./words.js";
 import { colourOf, draw } from "./dom.js";
 
 const INNER = 26, OUTER = 84; // radii of a score of 0 and of 1
-const RING = 92, EVIDENCE = 10; // of the knob and the people; the longest bar of evidence
-const LABEL = 111;
+const RING = 92, EVIDENCE = 8; // of the knob and the people; the longest bar of evidence
+const LABELS = { 0: [0, -116], 90: [-114, -4], 180: [0, 107], 270: [114, -4] };
 const TAPPED = 5; // degrees: a finger is no finer
 
 /** Where an azimuth is at a radius: 0 up, 90 left. */
@@ -43,10 +43,9 @@ export class Circle {
       ground.append(draw("path", { d: `M${at(azimuth, RING - length)}L${at(azimuth, RING)}`, class: "tick" }));
     }
     ground.append(draw("circle", { r: RING, class: "rim" }));
-    for (const azimuth of [0, 90, 180, 270]) {
-      const [x, y] = spot(azimuth, LABEL);
-      const label = draw("text", { x, y: azimuth % 180 ? y - 3 : y, class: "label" }, `${azimuth}°`);
-      label.append(draw("tspan", { x, dy: 9.5, class: "word" }, direction(azimuth)));
+    for (const [azimuth, [x, y]] of Object.entries(LABELS)) {
+      const label = draw("text", { x, y, class: "label" }, `${azimuth}°`);
+      label.append(draw("tspan", { x, dy: 9.5, class: "word" }, direction(Number(azimuth))));
       ground.append(label);
     }
     this.taught = draw("path", { class: "taught" });
@@ -66,7 +65,7 @@ export class Circle {
       "aria-valuemax": "359",
     });
     this.pointer = draw("path", { class: "pointer" });
-    this.grip = draw("circle", { r: 9, class: "grip" });
+    this.grip = draw("circle", { r: 8, class: "grip" });
     this.knob.append(this.pointer, this.grip);
     this.svg.append(this.band, this.knob);
     this.knob.addEventListener("keydown", (event) => this.pressed(event));

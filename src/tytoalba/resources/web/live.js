@@ -46,7 +46,7 @@ function turn() {
   const before = view;
   view = VIEWS.includes(wanted) ? wanted : "live";
   for (const name of VIEWS) {
-    show(byId(name), name === view);
+    show(byId(`view-${name}`), name === view);
     const link = document.querySelector(`nav a[href="#${name}"]`);
     if (name === view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");

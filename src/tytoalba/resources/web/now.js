@@ -2,7 +2,7 @@
 
 import { byId, chip, fill, make, setText, show } from "./dom.js";
 import { Past, paint } from "./strip.js";
-import { duration, place, talking, talkingAloud } from "./words.js";
+import { duration, place, talkingAloud } from "./words.js";
 
 const SHOWN = 30; // s
 const SPOKEN = 3000; // ms between two sentences for screen readers, at least
@@ -51,7 +51,7 @@ export class Now {
     if (this.owned) {
       this.circle.scores(newest.scores?.map((score) => score / 1000));
       this.circle.follow(newest.tracks);
-      setText(byId("who"), talking(newest.tracks));
+      showTalkers(newest.tracks);
     }
     if (!this.visible) return;
     paint(byId("strip"), this.past.picture);
@@ -124,7 +124,7 @@ export class Now {
     if (state !== "listening") {
       this.circle.scores(null);
       this.circle.follow([]);
-      setText(byId("who"), INPUTS[state] ?? state);
+      showTalkers([], INPUTS[state] ?? state);
       setText(byId("tracks-none"), state === "none" ? "This tyto has no sound input." : "Nobody.");
     } else {
       setText(byId("tracks-none"), "Nobody yet. Say something.");
@@ -137,4 +137,15 @@ export class Now {
     this.past = new Past(SHOWN);
     this.newest = null;
   }
+}
+
+/** Below the circle: a disc and a place for everybody who talks, or words where nobody does. */
+export function showTalkers(tracks, otherwise = "Nobody talks") {
+  const node = byId("who");
+  const talkers = tracks.filter((track) => track.speaking).map(({ id, azimuth }) => ({ id, where: place(azimuth) }));
+  const key = talkers.map(({ id, where }) => `${id} ${where}`).join() || otherwise;
+  if (node.dataset.shown === key) return;
+  node.dataset.shown = key;
+  node.replaceChildren(...(talkers.length
+    ? talkers.map(({ id, where }) => make("span", { class: "talker" }, chip(id), ` ${where}`)) : [otherwise]));
 }

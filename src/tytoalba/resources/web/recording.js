@@ -2,6 +2,7 @@
 
 import { ask } from "./link.js";
 import { byId, chip, make, say, setText, show } from "./dom.js";
+import { showTalkers } from "./now.js";
 import { linesOf, paint } from "./strip.js";
 import { capital, count, degrees, direction, duration, place, talking } from "./words.js";
 
@@ -124,7 +125,7 @@ export class Recording {
     if (this.visible) {
       this.circle.scores(column?.scores ?? null);
       this.circle.follow(frame.tracks);
-      setText(byId("who"), words);
+      showTalkers(frame.tracks);
     }
     this.draw();
   }

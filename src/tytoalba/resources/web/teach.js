@@ -62,7 +62,7 @@ export class Teach {
 
   /** The connection is there, or back. */
   async resume() {
-    if (this.can) await this.recorder.resume("/api/lessons/current");
+    if (this.recorder.busy) await this.recorder.resume("/api/lessons/current");
     await this.read();
   }
 

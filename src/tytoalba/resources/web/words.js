@@ -14,14 +14,14 @@ export const place = (azimuth) => `${degrees(azimuth)}, ${direction(azimuth)}`;
 /** Degrees from one azimuth to another, at most 180. */
 export const apart = (a, b) => Math.abs(wrap(a - b + 180) - 180);
 
-/** Who talks where, in one sentence for the eye. */
+/** Who talks where, in one line. */
 export function talking(tracks) {
   const now = tracks.filter((track) => track.speaking);
   if (!now.length) return "Nobody talks";
   return now.map((track) => `${track.id} at ${place(track.azimuth)}`).join(" · ");
 }
 
-/** The same for the ear, rounded so that it changes only when somebody comes, goes or walks. */
+/** The same for the ear: a sentence, rounded so that it changes only when somebody comes, goes or walks. */
 export function talkingAloud(tracks) {
   const now = tracks.filter((track) => track.speaking);
   if (!now.length) return "Nobody talks.";
