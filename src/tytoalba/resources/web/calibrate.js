@@ -23,6 +23,7 @@ export class Calibrate {
       },
     });
     byId("take-form").addEventListener("submit", (event) => this.start(event));
+    byId("take-cancel").addEventListener("click", () => this.recorder.cancel());
     byId("take-drop").addEventListener("click", () => this.drop());
     byId("check").addEventListener("click", () => this.check());
     byId("array-save").addEventListener("click", () => this.save());
@@ -32,6 +33,17 @@ export class Calibrate {
     event.preventDefault();
     const wanted = { azimuth: Number(this.field.value), seconds: Number(byId("take-seconds").value) };
     this.recorder.begin(wanted, Number(byId("take-delay").value));
+  }
+
+  /** The connection is there, or back: takes are in the memory of tyto, and gone if it was started again. */
+  async resume() {
+    await this.recorder.resume(async (id) => {
+      const { takes, recording } = await ask("GET", "/api/takes");
+      const found = takes.find((take) => take.id === id);
+      if (found) return { ...found, state: "done" };
+      return recording ? { id, state: "recording", seconds: 1, recorded: 0, heard: 0 } : null;
+    });
+    await this.read();
   }
 
   async read() {
@@ -45,14 +57,18 @@ export class Calibrate {
   show({ takes }) {
     this.takes = takes;
     const rows = takes.map((take, n) => {
-      const heard = take.heard === undefined ? "" : `${duration(take.heard)} heard`;
-      const words = make("div", {}, make("strong", {}, place(take.azimuth)), make("span", { class: "soft" }, heard));
+      const heard = `${duration(take.heard)} heard`;
+      const words = make("div", {}, make("strong", {}, take.azimuth === null ? "unknown direction" : place(take.azimuth)), make("span", { class: "soft" }, heard));
       return make("li", {}, make("span", { class: "chip take" }, String(n + 1)), words);
     });
     byId("takes").replaceChildren(...rows);
     byId("check").disabled = takes.length === 0;
     show(byId("take-drop"), takes.length > 0);
-    if (this.visible) this.circle.mark(takes.map((take) => take.azimuth));
+    if (this.visible) this.circle.mark(this.azimuths);
+  }
+
+  get azimuths() {
+    return this.takes.map((take) => take.azimuth);
   }
 
   async drop() {

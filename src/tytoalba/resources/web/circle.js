@@ -177,10 +177,11 @@ export class Circle {
     this.taught.setAttribute("d", bars.join(""));
   }
 
-  /** Takes: azimuths that were recorded. */
+  /** Takes: azimuths that were recorded, numbered; null where nobody knows. */
   mark(azimuths) {
     this.marks.replaceChildren(
       ...azimuths.map((azimuth, n) => {
+        if (azimuth === null) return "";
         const [x, y] = spot(azimuth, RING);
         return draw("g", { transform: `translate(${x} ${y})` }, draw("circle", { r: 6 }), draw("text", { y: 0.5 }, String(n + 1)));
       }),

@@ -38,7 +38,7 @@ function dress() {
   const picking = view === "calibrate" || (view === "teach" && Boolean(state?.can_teach));
   circle.pick(picking);
   circle.evidence(view === "teach" || view === "stored" ? evidence : null);
-  circle.mark(view === "calibrate" ? calibrate.takes.map((take) => take.azimuth) : []);
+  circle.mark(view === "calibrate" ? calibrate.azimuths : []);
 }
 
 function turn() {
@@ -114,7 +114,7 @@ async function statusChanged(next) {
   if (next === "locked") askForToken();
   if (back) {
     await teach.resume();
-    if (view === "calibrate") await calibrate.read();
+    if (view === "calibrate" || calibrate.recorder.busy) await calibrate.resume();
   }
 }
 

@@ -61,10 +61,10 @@ export class Recorder {
       clearTimeout(this.timer);
       this.id = message.id;
       this.enter("running");
-      const left = Math.max(Math.ceil(message.seconds - message.heard), 0);
-      const share = message.heard / message.seconds;
-      this.circle.progress(share, message.state === "recording" ? String(left) : "…");
-      fill(byId(`${this.name}-bar`), share, Math.round(100 * share));
+      const left = Math.max(Math.ceil(message.seconds - message.recorded), 0);
+      const heard = message.heard / message.seconds;
+      this.circle.progress(message.recorded / message.seconds, message.state === "recording" ? String(left) : "…");
+      fill(byId(`${this.name}-bar`), heard, Math.round(100 * heard));
       say(this.message, this.words[message.state](message));
     } else if (this.busy) {
       const failed = message.state === "failed";
@@ -79,16 +79,14 @@ export class Recorder {
     else if (this.phase === "running" && this.words.cancel) await this.words.cancel().catch((error) => say(this.message, error.message, true));
   }
 
-  /** The connection is back: does it still run? */
-  async resume(path) {
-    if (this.phase === "countdown" || this.phase === "asking") return;
-    try {
-      this.told(await ask("GET", path));
-    } catch (error) {
-      if (this.busy && error.status === 404) {
-        this.end("The connection was lost meanwhile. The list says whether it was learned.", true);
-        this.done({ state: "failed" });
-      }
+  /** The connection is back: what became of what ran? find: its newest message; null where tyto knows none. */
+  async resume(find) {
+    if (this.phase !== "running") return;
+    const found = await find(this.id).catch(() => null);
+    if (found) this.told(found);
+    else {
+      this.end("tyto was started again meanwhile, and this was lost. Please do it again.", true);
+      this.done({ state: "failed" });
     }
   }
 
@@ -99,8 +97,8 @@ export class Recorder {
     this.startButton.disabled = busy;
     show(byId(`${this.name}-progress`), phase === "running");
     const cancel = byId(`${this.name}-cancel`);
-    if (cancel) show(cancel, busy);
-    if (busy && document.activeElement === document.body) cancel?.focus();
+    show(cancel, phase === "countdown" || (busy && Boolean(this.words.cancel)));
+    if (busy && document.activeElement === document.body && !cancel.hidden) cancel.focus();
     document.body.classList.toggle("busy", busy);
   }
 

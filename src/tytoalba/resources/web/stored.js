@@ -22,6 +22,7 @@ export function showStored(stored, error) {
   list(byId("kept"), kept(stored));
   list(byId("not-kept"), NOT_KEPT);
   steps(stored.steps);
+  setText(byId("ledger"), stored.ledger ? `The ledger: ${stored.ledger}.` : "");
 }
 
 function facts({ file, bytes: size, n_frames: frames, n_lessons: lessons, evidence, lessons: named, budget, digest }) {
@@ -40,8 +41,8 @@ function facts({ file, bytes: size, n_frames: frames, n_lessons: lessons, eviden
 
 function budgetInWords(budget) {
   if (!budget) return "none";
-  const number = (value) => Number(value.toPrecision(3));
-  return `${number(budget.spent)} of ${number(budget.epsilon)} (epsilon) were spent on models given away`;
+  if (budget.spent === null) return `${budget.budget} (epsilon); what was spent of it cannot be told`;
+  return `${Number(budget.spent.toPrecision(3))} of ${budget.budget} (epsilon) spent on models given away`;
 }
 
 function kept({ lessons }) {

@@ -62,7 +62,10 @@ export class Teach {
 
   /** The connection is there, or back. */
   async resume() {
-    if (this.recorder.busy) await this.recorder.resume("/api/lessons/current");
+    await this.recorder.resume(async (id) => {
+      const last = await ask("GET", "/api/lessons/last");
+      return last.id === id ? last : null;
+    });
     await this.read();
   }
 
@@ -92,14 +95,14 @@ export class Teach {
     return make("li", {}, words, button);
   }
 
-  async forget({ who }) {
+  async forget({ id, who }) {
     const text = "The state becomes the one that was never taught this, to the byte. Copies and backups still know it.";
     if (!(await confirmed(`Forget “${who}”?`, text))) return;
     const message = byId("lessons-message");
     this.remember(`before “${who}” was forgotten`);
     say(message, "Forgetting.");
     try {
-      const answer = await ask("DELETE", `/api/lessons?who=${encodeURIComponent(who)}`);
+      const answer = await ask("DELETE", `/api/lessons?id=${encodeURIComponent(id)}`);
       await this.read();
       const same = this.known.get(this.digest);
       const proof = same ? ` The state is the same as ${same}.` : "";
