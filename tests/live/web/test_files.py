@@ -77,8 +77,10 @@ def test_no_script_style_or_handler_is_inline(page: Page) -> None:
 
 def test_data_never_become_markup() -> None:
     for name, text in SCRIPTS.items():
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment", text), name
-        assert "setAttribute(\"style\"" not in text, name
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment", text
+        ), name
+        assert 'setAttribute("style"' not in text, name
 
 
 def test_no_file_is_large() -> None:
@@ -116,7 +118,9 @@ def test_modules_import_what_others_export() -> None:
     for name, text in SCRIPTS.items():
         for words, source in re.findall(r'import \{([^}]+)\} from "\./([a-z.]+)"', text):
             for word in (part.strip() for part in words.split(",")):
-                assert re.search(rf"export (?:async )?(?:const|function|class) {word}\b", TEXTS[source]), f"{name}: {word}"
+                assert re.search(rf"export (?:async )?(?:const|function|class) {word}\b", TEXTS[source]), (
+                    f"{name}: {word}"
+                )
                 assert len(re.findall(rf"\b{word}\b", text)) > 1, f"{name} does not use {word}"
 
 
@@ -142,7 +146,12 @@ def test_page_says_what_it_is(page: Page) -> None:
 
 def test_styles_answer_wishes() -> None:
     css = TEXTS["live.css"]
-    for wish in ("prefers-color-scheme: dark", "prefers-contrast: more", "prefers-reduced-motion", "forced-colors"):
+    for wish in (
+        "prefers-color-scheme: dark",
+        "prefers-contrast: more",
+        "prefers-reduced-motion",
+        "forced-colors",
+    ):
         assert wish in css, wish
     moving = css.split("prefers-reduced-motion: no-preference", 1)[0]
     assert "transition" not in moving
@@ -152,8 +161,15 @@ def test_styles_answer_wishes() -> None:
 def themes() -> dict[str, dict[str, str]]:
     """Variables of the style sheet: light, dark, and both with more contrast."""
     blocks = re.findall(r":root \{([^}]*)\}", TEXTS["live.css"])
-    light, dark, more, more_dark = (dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6})\b(?![0-9a-f])", block)) for block in blocks)
-    return {"light": light, "dark": light | dark, "more": light | more, "more, dark": light | dark | more | more_dark}
+    light, dark, more, more_dark = (
+        dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6})\b(?![0-9a-f])", block)) for block in blocks
+    )
+    return {
+        "light": light,
+        "dark": light | dark,
+        "more": light | more,
+        "more, dark": light | dark | more | more_dark,
+    }
 
 
 def luminance(colour: str) -> float:
@@ -173,8 +189,16 @@ def test_colours_can_be_read(name: str) -> None:
     """4.5 to 1 for words, 3 to 1 for pictures."""
     theme = themes()[name]
     tracks = [f"--track-{n}" for n in range(6)]
-    words = [*product(("--ink", "--soft", "--accent"), ("--ground", "--card", "--tint")), ("--on-accent", "--accent")]
-    words += [("--warn", "--warn-tint"), ("--warn", "--card"), ("--warn", "--ground"), *product(("--on-track",), tracks)]
+    words = [
+        *product(("--ink", "--soft", "--accent"), ("--ground", "--card", "--tint")),
+        ("--on-accent", "--accent"),
+    ]
+    words += [
+        ("--warn", "--warn-tint"),
+        ("--warn", "--card"),
+        ("--warn", "--ground"),
+        *product(("--on-track",), tracks),
+    ]
     for ink, ground in words:
         assert contrast(theme[ink], theme[ground]) >= 4.5, (ink, ground)
     for ink, ground in product(tracks, ("--ground", "--card")):
