@@ -185,15 +185,18 @@ def test_nobody_looks_at_a_hidden_page(server: Served, opened: Open) -> None:
       Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
       document.dispatchEvent(new Event("visibilitychange"));
     }"""
-    sockets = lambda: [url for url in tab.asked if url.startswith("ws")]  # noqa: E731
-    assert len(sockets()) == 1
+    assert n_sockets(tab) == 1
     with tab.page.expect_event("websocket") as again:
         tab.page.evaluate(hide, True)
         tab.page.wait_for_timeout(1500)
-        assert len(sockets()) == 1
+        assert n_sockets(tab) == 1
         tab.page.evaluate(hide, False)
     assert again.value
     expect(tab.page.locator("#tracks tbody tr").first).to_be_visible()
+
+
+def n_sockets(tab: Tab) -> int:
+    return sum(url.startswith("ws") for url in tab.asked)
 
 
 # ---- a recording ----
@@ -232,7 +235,11 @@ def test_a_recording_can_be_dropped_and_cancelled(server: Served, opened: Open) 
     held: list[Any] = []
     page.route("**/api/locate", held.append)  # never answered
     data = page.evaluate_handle(
-        """() => { const data = new DataTransfer(); data.items.add(new File(["RIFF"], "dropped.wav")); return data; }"""
+        """() => {
+          const data = new DataTransfer();
+          data.items.add(new File(["RIFF"], "dropped.wav"));
+          return data;
+        }"""
     )
     page.locator("#drop").dispatch_event("drop", {"dataTransfer": data})
     expect(page.locator("#recording-message")).to_have_text("Looking at dropped.wav.")
@@ -502,8 +509,9 @@ WORDS = """() => {
     const own = [...node.childNodes].some(child => child.nodeType === 3 && child.data.trim());
     if (!own || !node.checkVisibility() || node.closest("svg, .unseen, .skip, dialog, :disabled")) continue;
     let ground = node;
-    while (ground.parentElement && !opaque(getComputedStyle(ground).backgroundColor)) ground = ground.parentElement;
-    seen.push([node.textContent.trim(), getComputedStyle(node).color, getComputedStyle(ground).backgroundColor]);
+    const under = () => getComputedStyle(ground).backgroundColor;
+    while (ground.parentElement && !opaque(under())) ground = ground.parentElement;
+    seen.push([node.textContent.trim(), getComputedStyle(node).color, under()]);
   }
   return seen;
 }"""
