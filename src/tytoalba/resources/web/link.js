@@ -51,6 +51,7 @@ export class Link {
     this.timer = 0;
     this.heard = 0;
     this.opening = false;
+    this.started = false;
     document.addEventListener("visibilitychange", () => (document.hidden ? this.rest() : this.open()));
     window.addEventListener("online", () => this.open());
     window.addEventListener("pagehide", () => this.rest());
@@ -58,9 +59,15 @@ export class Link {
     setInterval(() => this.watch(), QUIET / 2);
   }
 
+  /** Begin; nothing is asked before. */
+  start() {
+    this.started = true;
+    this.open();
+  }
+
   /** Connect, unless that is done or under way. */
   async open() {
-    if (document.hidden || this.socket || this.opening) return;
+    if (!this.started || document.hidden || this.socket || this.opening) return;
     clearTimeout(this.timer);
     this.opening = true;
     try {

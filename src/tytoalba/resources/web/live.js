@@ -140,7 +140,7 @@ async function begin() {
     recording.cancel();
   });
   if (token !== null) await signIn(token).catch(() => null);
-  link.open();
+  link.start();
 }
 
 begin();

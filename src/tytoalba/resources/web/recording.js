@@ -3,7 +3,7 @@
 import { ask } from "./link.js";
 import { byId, chip, make, say, setText, show } from "./dom.js";
 import { showTalkers } from "./now.js";
-import { linesOf, paint } from "./strip.js";
+import { linesOf, paint, timeAt } from "./strip.js";
 import { capital, count, degrees, direction, duration, place, talking } from "./words.js";
 
 const LARGEST = 64 * 2 ** 20;
@@ -20,6 +20,10 @@ export class Recording {
     byId("file").addEventListener("change", (event) => this.take(event.target.files));
     byId("recording-cancel").addEventListener("click", () => this.cancel());
     byId("at").addEventListener("input", () => this.look());
+    byId("map").addEventListener("click", (event) => {
+      byId("at").value = String(timeAt(event.target, event.offsetX, 0, this.result.seconds));
+      this.look();
+    });
     this.prepareDrop(byId("drop"));
     new ResizeObserver(() => this.draw()).observe(byId("map"));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => requestAnimationFrame(() => this.draw()));

@@ -13,8 +13,8 @@ export function showStored(stored, error) {
   show(byId("stored-body"), Boolean(stored));
   show(byId("stored-not"), !stored);
   if (!stored) {
-    setText(byId("stored-lead"), "Nothing: this tyto listens and locates, and keeps nothing.");
-    setText(byId("stored-not"), error.message);
+    setText(byId("stored-lead"), error.status === undefined ? "Nothing: this tyto listens and locates, and keeps nothing." : "");
+    setText(byId("stored-not"), capital(error.message));
     return;
   }
   setText(byId("stored-lead"), "One file on the machine where tyto runs. It holds sums of what was taught.");
@@ -30,14 +30,17 @@ function facts({ file, bytes: size, n_frames: frames, n_lessons: lessons, eviden
   const rows = [
     ["File", file],
     ["Size", bytes(size)],
-    ["Taught", `${count(frames, "frame", "frames")} in ${count(lessons, "lesson", "lessons")}, ${named.length} with a name`],
-    ["Directions", taught ? `${taught} of 360 degrees have been taught` : "none yet"],
+    ["Taught", frames ? taughtInWords(frames, lessons, named.length) : "nothing yet"],
+    ["Directions", taught ? `${taught} of 360 degrees` : "none yet"],
     ["Privacy budget", budgetInWords(budget)],
-    ["Digest", digest],
+    ["Digest", make("code", {}, digest)],
   ];
   const nodes = rows.map(([term, words]) => make("div", {}, make("dt", {}, term), make("dd", {}, words)));
   byId("stored-facts").replaceChildren(...nodes);
 }
+
+const taughtInWords = (frames, lessons, named) =>
+  `${count(frames, "frame", "frames")} in ${count(lessons, "lesson", "lessons")}, of which ${named} can be forgotten by name`;
 
 function budgetInWords(budget) {
   if (!budget) return "none";

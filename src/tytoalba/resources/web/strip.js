@@ -3,10 +3,16 @@
 import { apart, wrap } from "./words.js";
 import { colourOf, colours, rgb } from "./dom.js";
 
-const LEFT = 52, BELOW = 20, ABOVE = 8; // px for labels
+const LEFT = 52, RIGHT = 8, BELOW = 20, ABOVE = 8; // px for labels
 const JOINED = 30; // degrees: a jump that is no line
 const PAUSE = 0.4; // s: so is a longer gap
 const AXIS = [[180, "back"], [90, "left"], [0, "front"], [270, "right"], [180, "back"]];
+
+/** The time at a place of the canvas, in px from its left edge. */
+export function timeAt(canvas, px, from, to) {
+  const share = (px - LEFT) / (canvas.getBoundingClientRect().width - LEFT - RIGHT);
+  return from + Math.min(Math.max(share, 0), 1) * (to - from);
+}
 
 /** From the top, 0 to 1: 180 down to 90, 0, 270, 180. */
 export const height = (azimuth) => (180 - (wrap(azimuth + 180) - 180)) / 360;
@@ -20,7 +26,7 @@ export function paint(canvas, { columns, hop, lines, from, to, label, origin = 0
   const context = fitted(canvas);
   if (!context) return;
   const { width, height: tall } = canvas.getBoundingClientRect();
-  const box = { x: LEFT, y: ABOVE, w: width - LEFT - 8, h: tall - BELOW - ABOVE };
+  const box = { x: LEFT, y: ABOVE, w: width - LEFT - RIGHT, h: tall - BELOW - ABOVE };
   const x = (time) => box.x + ((time - from) / (to - from)) * box.w;
   const y = (azimuth) => box.y + height(azimuth) * box.h;
   context.clearRect(0, 0, width, tall);
@@ -123,6 +129,13 @@ function rule(context, at, box) {
   context.stroke();
 }
 
+/** Scores from 0 to 1000 as the highest of each row, 0 to 1. */
+function highest(scores) {
+  if (!scores) return null;
+  const each = scores.length / ROWS;
+  return Array.from({ length: ROWS }, (_, row) => Math.max(...scores.slice(row * each, (row + 1) * each)) / 1000);
+}
+
 /** What was heard in the last seconds, as `paint` takes it. Time that jumps back begins anew. */
 export class Past {
   constructor(seconds) {
@@ -136,7 +149,7 @@ export class Past {
 
   add(update) {
     if (update.time <= this.end) this.frames = [];
-    this.frames.push({ time: update.time, tracks: update.tracks, scores: update.scores?.map((score) => score / 1000) });
+    this.frames.push({ time: update.time, tracks: update.tracks, scores: highest(update.scores) });
     while (this.frames[0].time < this.end - this.seconds) this.frames.shift();
   }
 

@@ -35,8 +35,8 @@ export class Teach {
   }
 
   /** What the state of tyto says of teaching. */
-  state({ can_teach: can, why_not_teach: why }) {
-    this.can = can;
+  state({ can_teach: can, why_not_teach: why, localizer }) {
+    this.why = localizer === null ? why : null;
     setText(byId("teach-not"), why ?? "This tyto cannot be taught.");
     show(byId("teach-not"), !can);
     show(byId("teach-form"), can);
@@ -70,6 +70,7 @@ export class Teach {
   }
 
   async read() {
+    if (this.why) return this.stored(null, new Error(this.why));
     try {
       this.show(await ask("GET", "/api/localizer"));
     } catch (error) {
