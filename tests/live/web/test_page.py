@@ -195,6 +195,34 @@ def test_nobody_looks_at_a_hidden_page(server: Served, opened: Open) -> None:
     expect(tab.page.locator("#tracks tbody tr").first).to_be_visible()
 
 
+def test_words_and_times(server: Served, opened: Open) -> None:
+    page = opened(server).page
+    said = page.evaluate(
+        """async () => {
+          const words = await import("/words.js");
+          return [...[0, 22, 40, 90, 135, 180, 270, 340, -20, 359.7].map(words.place), words.duration(0.44),
+            words.duration(185), words.bytes(2675336), words.count(1, "frame", "frames"), words.moment(null)];
+        }"""
+    )
+    places = (
+        "0°, front|22°, front|40°, front left|90°, left|135°, back left|180°, back|270°, right|340°, front"
+    )
+    assert said[:10] == [*places.split("|"), "340°, front", "0°, front"]
+    assert said[10:] == ["0.4 s", "3:05 min", "2.7 MB", "1 frame", "unknown"]
+    times = page.evaluate(
+        """async () => {
+          const past = new (await import("/strip.js")).Past(30);
+          const kept = [];
+          for (const time of [1, 2, 40, 41, 0.1, 0.2]) {
+            past.add({time, tracks: [], scores: null});
+            kept.push(past.frames.map(frame => frame.time));
+          }
+          return kept;
+        }"""
+    )
+    assert times == [[1], [1, 2], [40], [40, 41], [0.1], [0.1, 0.2]]  # old ones go; a new start begins anew
+
+
 def n_sockets(tab: Tab) -> int:
     return sum(url.startswith("ws") for url in tab.asked)
 

@@ -88,6 +88,9 @@ function told(message) {
   document.title = `tyto · ${array.name}`;
   setText(byId("version"), `tyto ${message.version}`);
   circle.array(array.positions);
+  const mirrored = array.ambiguities.find((text) => text.startsWith("front/back"));
+  setText(byId("ambiguity"), mirrored ? `This array cannot tell ${mirrored}.` : "");
+  show(byId("ambiguity"), Boolean(mirrored));
   now.input(input);
   teach.state(message);
   show(byId("report-item"), message.report);

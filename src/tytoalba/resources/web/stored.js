@@ -8,6 +8,9 @@ const NOT_KEPT = [
   "No words, and no voices: who it was is only the name that you gave.",
 ];
 
+const STATE = "It holds sums of what was taught.";
+const MODEL = "It is a model: it locates, and cannot be taught.";
+
 /** stored: as tyto tells it, or null with the error that came instead. */
 export function showStored(stored, error) {
   show(byId("stored-body"), Boolean(stored));
@@ -17,7 +20,8 @@ export function showStored(stored, error) {
     setText(byId("stored-not"), capital(error.message));
     return;
   }
-  setText(byId("stored-lead"), "One file on the machine where tyto runs. It holds sums of what was taught.");
+  const model = stored.kind === "model";
+  setText(byId("stored-lead"), `One file on the machine where tyto runs. ${model ? MODEL : STATE}`);
   facts(stored);
   list(byId("kept"), kept(stored));
   list(byId("not-kept"), NOT_KEPT);
@@ -48,7 +52,8 @@ function budgetInWords(budget) {
   return `${Number(budget.spent.toPrecision(3))} of ${budget.budget} (epsilon) spent on models given away`;
 }
 
-function kept({ lessons }) {
+function kept({ kind, lessons }) {
+  if (kind === "model") return ["Weights, made from a localizer that was taught, or from none."];
   const items = [
     "Sums over all frames that were taught: numbers from which no single sound can be heard again.",
     "How many frames were taught at each direction. That tells where people stood.",

@@ -90,13 +90,14 @@ export class Teach {
     const places = lesson.azimuth.map(place).join(" and ");
     const facts = [places, count(lesson.n_frames, "frame", "frames")];
     if (lesson.when) facts.push(moment(lesson.when));
-    const button = make("button", { type: "button", "aria-label": `Forget ${lesson.who}` }, "Forget");
-    button.addEventListener("click", () => this.forget(lesson));
-    const words = make("div", {}, make("strong", {}, lesson.who), make("span", { class: "soft" }, facts.join(" · ")));
+    const name = lesson.who || "a lesson without a name";
+    const button = make("button", { type: "button", "aria-label": `Forget ${name}` }, "Forget");
+    button.addEventListener("click", () => this.forget(lesson.id, name));
+    const words = make("div", {}, make("strong", {}, name), make("span", { class: "soft" }, facts.join(" · ")));
     return make("li", {}, words, button);
   }
 
-  async forget({ id, who }) {
+  async forget(id, who) {
     const text = "The state becomes the one that was never taught this, to the byte. Copies and backups still know it.";
     if (!(await confirmed(`Forget “${who}”?`, text))) return;
     const message = byId("lessons-message");
