@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.browser import browser, opened, served_folder, server  # noqa: F401
 from tests.helpers.serving import Fed, app_of, new_state, station_of
 from tests.helpers.states import settle
 from tytoalba.live.web.rates import Rates
