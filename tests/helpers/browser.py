@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers.commands import process
-from tests.helpers.served import ARGUMENTS, CHROMIUM, Served, serving
+from tests.helpers.served import ARGUMENTS, CHROMIUM, Served, environment, serving
 from tytoalba.data.demo import DEMO_ARRAY, demo_recording
 
 DEMO, TRUTH = demo_recording()
@@ -26,8 +27,18 @@ def served_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server(served_folder: Path) -> Iterator[Served]:
     state = served_folder / "kitchen.tyto"
-    made = process("new", state, "--array", DEMO_ARRAY, "--features", "200")
-    assert made.code == 0, made.err
+    command = [
+        sys.executable,
+        "-m",
+        "tytoalba",
+        "new",
+        str(state),
+        "--array",
+        DEMO_ARRAY,
+        "--features",
+        "200",
+    ]
+    subprocess.run(command, check=True, capture_output=True, timeout=60, env=environment(served_folder))
     with serving(served_folder, "--from", DEMO, "--loop", "--model", state) as running:
         yield running
 

@@ -33,6 +33,12 @@ ARGUMENTS = [
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt install chromium")
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """As it is here, but with nobody's keys and settings."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("TYTO_")}
+    return own | {"XDG_DATA_HOME": str(folder / "home"), "XDG_CONFIG_HOME": str(folder / "config")}
+
+
 class Served:
     """A server on a port of its own. arguments: those of `tyto serve`."""
 
@@ -42,7 +48,7 @@ class Served:
         self.token = token
         self._arguments = [*map(str, arguments), "--port", str(self.port)]
         self._log = folder / f"serve-{self.port}.log"
-        self._environment = dict(os.environ) | ({"TYTO_TOKEN": token} if token else {})
+        self._environment = environment(folder) | ({"TYTO_TOKEN": token} if token else {})
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -158,7 +158,7 @@ def test_a_recording_can_be_dropped_and_cancelled(server: Served, opened: Open) 
 
 
 def test_comes_back_after_a_restart(served_folder: Path, opened: Open) -> None:
-    with serving(served_folder, "--from", DEMO, "--loop", "--array", DEMO_ARRAY, "--method", "srp") as server:
+    with serving(served_folder, *PLAIN) as server:
         page = opened(server, quiet=False).page
         listening(page)
         expect(page.locator("#tracks tbody tr").first).to_be_visible()
@@ -174,9 +174,7 @@ def test_comes_back_after_a_restart(served_folder: Path, opened: Open) -> None:
 
 
 def test_asks_for_a_token(served_folder: Path, opened: Open) -> None:
-    with serving(
-        served_folder, "--from", DEMO, "--loop", "--array", DEMO_ARRAY, "--method", "srp", token=TOKEN
-    ) as server:
+    with serving(served_folder, *PLAIN, token=TOKEN) as server:
         page = opened(server, quiet=False).page
         dialog = page.get_by_role("dialog", name="This tyto asks for a token")
         expect(dialog).to_be_visible()

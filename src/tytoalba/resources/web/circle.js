@@ -4,8 +4,8 @@ import { direction, wrap } from "./words.js";
 import { colourOf, draw } from "./dom.js";
 
 const INNER = 26, OUTER = 84; // radii of a score of 0 and of 1
-const RING = 92, EVIDENCE = 8; // of the knob and the people; the longest bar of evidence
-const LABELS = { 0: [0, -116], 90: [-114, -4], 180: [0, 107], 270: [114, -4] };
+const RING = 92, TAUGHT = 102, EVIDENCE = 8; // of the knob and the people; where bars of evidence begin, and the longest
+const LABELS = { 0: [0, -124], 90: [-123, -4], 180: [0, 116], 270: [123, -4] };
 const TAPPED = 5; // degrees: a finger is no finer
 
 /** Where an azimuth is at a radius: 0 up, 90 left. */
@@ -171,8 +171,7 @@ export class Circle {
     const step = 360 / (frames?.length ?? 1);
     const bars = (frames ?? []).map((n, k) => {
       const middle = (k + 0.5) * step;
-      const end = RING + 2 + EVIDENCE * Math.sqrt(n / most);
-      return n ? `M${at(middle, RING + 1)}L${at(middle, end)}` : "";
+      return n ? `M${at(middle, TAUGHT)}L${at(middle, TAUGHT + EVIDENCE * Math.sqrt(n / most))}` : "";
     });
     this.taught.setAttribute("d", bars.join(""));
   }

@@ -83,7 +83,8 @@ export class Now {
 
   enter(body, id) {
     const row = make("tr", {}, make("th", { scope: "row" }, chip(id)), ...[0, 1, 2, 3].map(() => make("td")));
-    body.append(row);
+    const later = Math.min(...[...this.rows.keys()].filter((other) => other > id));
+    body.insertBefore(row, this.rows.get(later) ?? null);
     this.rows.set(id, row);
     return row;
   }

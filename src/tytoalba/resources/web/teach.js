@@ -103,6 +103,7 @@ export class Teach {
     const message = byId("lessons-message");
     this.remember(`before “${who}” was forgotten`);
     say(message, "Forgetting.");
+    if (!this.recorder.busy) say(byId("teach-message"), "");
     try {
       const answer = await ask("DELETE", `/api/lessons?id=${encodeURIComponent(id)}`);
       await this.read();
