@@ -95,7 +95,7 @@ def opened(browser: Any) -> Iterator[Open]:
         ]
         assert not foreign
         if quiet:
-            assert not tab.errors
+            assert tab.errors == []
 
 
 def expect(thing: Any) -> Any:

@@ -74,6 +74,7 @@ def test_nobody_looks_at_a_hidden_page(server: Served, opened: Open) -> None:
 
 def test_words_and_times(server: Served, opened: Open) -> None:
     page = opened(server).page
+    listening(page)
     said = page.evaluate(
         """async () => {
           const words = await import("/words.js");

@@ -14,6 +14,7 @@ from tytoalba.data.demo import DEMO_ARRAY
 
 pytestmark = [pytest.mark.end_to_end, needs_chromium]
 
+REPORT = Path(__file__).parents[3] / "docs" / "results" / "report.html"
 HOSTILE = '<img src=x onerror="document.title=1">'
 
 
@@ -196,10 +197,12 @@ def test_says_what_is_stored(server: Served, opened: Open) -> None:
 
 
 def test_without_a_model_nothing_can_be_taught(served_folder: Path, opened: Open) -> None:
-    with serving(served_folder, "--no-input", "--array", DEMO_ARRAY) as server:
+    with serving(served_folder, "--no-input", "--array", DEMO_ARRAY, "--report", REPORT) as server:
         page = opened(server, "#teach", quiet=False).page
         expect(page.locator("#connection-text")).to_have_text("No input")
         expect(page.locator("#teach-not")).to_contain_text("tyto new")
         expect(page.locator("#teach-form")).to_be_hidden()
         page.get_by_role("link", name="Stored").click()
         expect(page.locator("#stored-lead")).to_contain_text("keeps nothing")
+        page.get_by_role("link", name="Report").click()
+        expect(page.locator("html")).to_have_attribute("data-drawn", "yes")
