@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tytoalba.data.demo import DEMO_ARRAY
 pytestmark = [pytest.mark.end_to_end, needs_chromium]
 
 PLAIN = ("--from", DEMO, "--loop", "--array", DEMO_ARRAY, "--method", "srp")
+HOSTILE = '<img src=x onerror="document.title=1">'
 TOKEN = "correct-horse-battery-staple"
 
 
@@ -70,6 +72,31 @@ def test_nobody_looks_at_a_hidden_page(server: Served, opened: Open) -> None:
         tab.page.evaluate(hide, False)
     assert again.value
     expect(tab.page.locator("#tracks tbody tr").first).to_be_visible()
+
+
+def test_faults_are_said(server: Served, opened: Open) -> None:
+    tab = opened(server)
+    listening(tab.page)
+    fault = {"kind": "muted", "channels": [2], "text": f"channel 2 is muted {HOSTILE}"}
+    track = {"id": 7, "azimuth": 359.7, "probability": 0.5, "since": 1.0, "speaking": False}
+    update = {"type": "update", "time": 4.0, "tracks": [track], "level": -120.0, "dropped": 1234}
+    update |= {"latency": None, "faults": [fault], "scores": None}
+
+    def attend(socket: Any) -> None:
+        socket.send("no JSON")
+        socket.send(json.dumps(update))
+
+    tab.page.route_web_socket("**/api/live", attend)
+    tab.page.reload()
+    expect(tab.page.locator("#faults li")).to_have_text([fault["text"]])
+    expect(tab.page.locator("#healthy")).to_be_hidden()
+    expect(tab.page.locator("#dropped")).to_have_text("1,234 samples")
+    expect(tab.page.locator("#latency")).to_have_text("not live")
+    expect(tab.page.locator("#level-text")).to_have_text("silent")
+    expect(tab.page.locator("#tracks tbody tr")).to_contain_text("0°, front")
+    expect(tab.page.locator("#tracks tbody tr")).to_contain_text("silent")
+    expect(tab.page.locator("#who")).to_have_text("Nobody talks")
+    assert tab.page.locator("main img").count() == 0
 
 
 def test_words_and_times(server: Served, opened: Open) -> None:
