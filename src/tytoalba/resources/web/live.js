@@ -134,8 +134,7 @@ async function begin() {
   });
   byId("sign-out").addEventListener("click", async () => {
     await ask("DELETE", "/api/session").catch(() => null);
-    link.rest();
-    link.open();
+    location.reload(); // nothing of what was seen stays
   });
   prepareShortcuts(VIEWS, () => {
     teach.recorder.cancel();

@@ -4,7 +4,7 @@ import { ask } from "./link.js";
 import { byId, make, say, setText, show } from "./dom.js";
 import { Recorder, join } from "./recorder.js";
 import { confirmed } from "./dialogs.js";
-import { count, moment, place } from "./words.js";
+import { capital, count, moment, place } from "./words.js";
 
 const SHORT = 12; // letters of a digest
 
@@ -37,9 +37,10 @@ export class Teach {
   /** What the state of tyto says of teaching. */
   state({ can_teach: can, why_not_teach: why, localizer }) {
     this.why = localizer === null ? why : null;
-    setText(byId("teach-not"), why ?? "This tyto cannot be taught.");
+    setText(byId("teach-not"), capital(why ?? ""));
     show(byId("teach-not"), !can);
     show(byId("teach-form"), can);
+    show(byId("lessons-card"), can);
   }
 
   start(event) {
