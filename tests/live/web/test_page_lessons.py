@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers.browser import Open, expect, forget, listening, teach
 from tests.helpers.served import Served, needs_chromium, serving
+from tests.helpers.updates import wait_until
 from tytoalba.data.demo import DEMO_ARRAY
 
 pytestmark = [pytest.mark.end_to_end, needs_chromium]
@@ -80,6 +81,39 @@ def test_a_lesson_can_be_cancelled(server: Served, opened: Open) -> None:
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator("#teach-message")).to_have_text("Cancelled. Nothing was learned.")
     assert server.get("/api/localizer")["digest"] == before
+
+
+def test_a_lesson_outlives_a_hidden_page_and_not_the_server(server: Served, opened: Open) -> None:
+    page = opened(server, "#teach", quiet=False).page
+    listening(page)
+    before = server.get("/api/localizer")["digest"]
+    message = page.locator("#teach-message")
+    page.locator("#teach-who").fill("away")
+    page.locator("#teach-delay").select_option("0")
+    page.locator("#teach-seconds").select_option("3")
+    page.get_by_role("button", name="Teach this direction").click()
+    expect(message).to_have_text("Talk now.")
+    page.evaluate(HIDE, True)
+    wait_until(lambda: server.get("/api/lessons/last")["state"] == "done", 30)
+    expect(message).to_have_text("Talk now.")
+    page.evaluate(HIDE, False)
+    expect(message).to_contain_text("Learned")
+    forget(page, "away")
+    page.locator("#teach-seconds").select_option("10")
+    page.get_by_role("button", name="Teach this direction").click()
+    expect(message).to_have_text("Talk now.")
+    server.kill()
+    expect(page.locator("#connection-text")).to_have_text("No connection")
+    server.start()
+    expect(message).to_contain_text("tyto was started again meanwhile")
+    assert server.get("/api/localizer")["digest"] == before
+
+
+HIDE = """hidden => {
+  Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+"""Go to another tab, or come back."""
 
 
 def test_everything_goes_with_keys_alone(server: Served, opened: Open) -> None:

@@ -115,9 +115,11 @@ export class Link {
   /** Let go of the connection. */
   rest() {
     clearTimeout(this.timer);
+    if (!this.socket) return;
     const socket = this.socket;
     this.socket = null;
-    socket?.close();
+    socket.close();
+    this.onStatus("connecting");
   }
 
   /** A cable that was pulled tells nobody: ask, where nothing came for long. */
