@@ -116,8 +116,7 @@ def test_a_terminal_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_terminal_that_is_gone_is_told_and_can_be_left() -> None:
     one = Terminal()
     told = Told(one)
-    os.close(one.slave)
-    os.close(one.master)
+    one.hang_up()
     with pytest.raises(OSError, match=r"Input/output error|Bad file"):
         told.frames()
     told.close()
@@ -170,8 +169,7 @@ def test_a_terminal_that_is_closed_ends_it_and_its_recording_is_whole(tmp_path: 
     recording = ("--record-sealed", target, "--to", public(key))
     process = one.start("listen", "--from", DEMO, "--loop", "-a", DEMO_ARRAY, "-m", "srp", *recording)
     one.wait_for("speaks", 40)
-    os.close(one.slave)
-    os.close(one.master)
+    one.hang_up()
     assert process.wait(20) != 0
     sound = read_audio(target, keys=[key]).samples
     wanted = read_audio(DEMO).samples

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import struct
 import subprocess
 import sys
@@ -25,7 +26,7 @@ class Terminal:
         import pty
 
         self.master, self.slave = pty.openpty()
-        self._data = b""
+        self._data, self._ended = b"", False
         self.resize(columns, lines)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -79,14 +80,19 @@ class Terminal:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # Ctrl-C in it goes to this process
 
     def _read(self) -> None:
-        while True:
-            try:
-                data = os.read(self.master, 65536)
-            except OSError:
-                return
-            if not data:
-                return
-            self._data += data
+        while not self._ended:
+            if select.select([self.master], [], [], 0.02)[0]:
+                try:
+                    self._data += os.read(self.master, 65536)
+                except OSError:  # nobody has the other end
+                    return
+
+    def hang_up(self) -> None:
+        """Close it, as a window is closed; programs in it get SIGHUP."""
+        self._ended = True
+        self._thread.join(5)
+        os.close(self.slave)
+        os.close(self.master)
 
 
 @contextmanager
@@ -95,6 +101,4 @@ def terminal(columns: int = 80, lines: int = 24) -> Iterator[Terminal]:
     try:
         yield one
     finally:
-        os.close(one.slave)
-        one._thread.join(5)
-        os.close(one.master)
+        one.hang_up()
