@@ -83,7 +83,7 @@ def test_a_pipe_that_stalls_is_told_until_it_goes_on(monkeypatch: pytest.MonkeyP
     pipe = Pipe()
     blocks = pcm(pipe.reading).blocks()
     pipe.write(DATA[:600])
-    assert next(blocks).samples.shape == (3, 100)
+    assert next(one for one in blocks if one.samples.size).samples.shape == (3, 100)
     for _ in range(2):
         block = next(blocks)
         assert block.samples.shape == (3, 0)
