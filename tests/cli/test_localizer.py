@@ -367,7 +367,7 @@ def test_an_exact_model_is_sealed_and_as_secret_as_the_state(tyto: Tyto, folder:
     ("command", "why"),
     [
         ("teach k.tyto b.wav", "say where the sound came from: --at AZIMUTH"),
-        ("teach gone.tyto b.wav --at 77", "No such file or directory; check its spelling"),
+        ("teach gone.tyto b.wav --at 77", "no such file; check its spelling"),
         ("forget k.tyto a.wav", "say where the sound came from: --at"),
         ("forget k.tyto a.wav --at 135 --who monday", "leave out --who and --since"),
         ("forget k.tyto --since yesterday", "--since takes a date such as 2026-11-15"),

@@ -129,6 +129,16 @@ SCENES = {
         Scene("config", ("config", "array", "pepper")),
         Scene("config --unset", ("config", "array", "--unset"), (("config", "array", "pepper"),)),
         Scene("locate -o", ("locate", "a.wav", "--array", "trio.toml", "--csv", "-o", "found.csv")),
+        Scene(
+            "listen --record-sealed",
+            (
+                *("listen", "--from", "a.wav", "--fast", "--array", "trio.toml", "--method", "srp", "--lines"),
+                *("--record-sealed", "night.wav.age"),
+            ),
+            (KEYGEN,),
+            plain=(SOUND,),
+            clear="night.wav.age",
+        ),
         Scene("array import", ("array", "import", "four.cfg", "-o", "four.toml")),
         Scene(
             "simulate",
@@ -152,6 +162,8 @@ NO_SCENE = {
     "audit": "its --results are written as `config` writes",
     "speed": "writes nothing",
     "prior": "takes minutes; its file is written as `simulate --features` writes",
+    "devices": "writes nothing",
+    "serve": "what its page teaches and forgets is written as `teach` and `forget` write it",
     "array list": "writes nothing",
     "array show": "writes only pictures",
     "bench run": "has a scene in `report`: tables and page; its results are written whole after every job",
