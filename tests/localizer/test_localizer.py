@@ -528,7 +528,9 @@ def test_foreign_files_are_refused_and_never_run(tmp_path: Path, taught_bytes: b
     files = sorted(tmp_path.iterdir())
     assert len(files) == 14
     for path in [*files, Path("/dev/null")]:
-        with pytest.raises(FileError, match=f"^{path} (is neither a state nor a model|is damaged|is a device)"):
+        with pytest.raises(
+            FileError, match=f"^{path} (is neither a state nor a model|is damaged|is a device)"
+        ):
             Localizer.load(path)
     with pytest.raises(FileError, match="but ledger; `tyto new` makes one"):
         Localizer.load(tmp_path / "other")

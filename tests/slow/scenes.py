@@ -132,7 +132,17 @@ SCENES = {
         Scene(
             "listen --record-sealed",
             (
-                *("listen", "--from", "a.wav", "--fast", "--array", "trio.toml", "--method", "srp", "--lines"),
+                *(
+                    "listen",
+                    "--from",
+                    "a.wav",
+                    "--fast",
+                    "--array",
+                    "trio.toml",
+                    "--method",
+                    "srp",
+                    "--lines",
+                ),
                 *("--record-sealed", "night.wav.age"),
             ),
             (KEYGEN,),
