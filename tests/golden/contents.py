@@ -44,6 +44,7 @@ from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.locate import MapFinder, locate
 from tytoalba.localizer.model import Model, task_of
 from tytoalba.localizer.onnx.graph import Known, onnx_bytes
+from tytoalba.localizer.signed import sign
 from tytoalba.localizer.state import Kept, State
 from tytoalba.localizer.stream import Finder, Located
 from tytoalba.signal.array import MicArray, load_array

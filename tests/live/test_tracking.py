@@ -154,3 +154,20 @@ def test_time_without_sound_lets_tracks_age() -> None:
     assert not first.tracks[0].speaking or first.tracks[0].probability < last.tracks[0].probability
     assert not late.tracks
     assert (late.time, late.level, late.scores) == (30.0, -240.0, None)
+
+
+def test_another_localizer_takes_over_while_sound_runs() -> None:
+    localizer = Localizer.new("respeaker-usb-4", n_features=50, seed=0)
+    taught = Localizer(localizer.state.copy())
+    sound = np.random.default_rng(0).standard_normal((4, 16000)).astype(np.float32) * 0.1
+    taught.teach(sound, 200.0)
+    following, after = Following(localizer), Following(taught)
+    first = following.feed(sound[:, :8000])
+    after.feed(sound[:, :8000])
+    following.use(taught)
+    found, expected = following.feed(sound[:, 8000:]), after.feed(sound[:, 8000:])
+    assert [one.time for one in [*first, *found]] == [round(0.0853125 * n, 4) for n in range(1, 11)]
+    for one, other in zip(found, expected, strict=True):  # nothing was lost, and what was taught counts
+        np.testing.assert_array_equal(one.scores, other.scores)
+    with pytest.raises(TytoError, match="same array"):
+        following.use(Localizer.new("respeaker-4mic-hat", n_features=50, seed=0))

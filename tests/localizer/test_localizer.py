@@ -596,3 +596,20 @@ def test_an_old_state_hears_as_it_did_and_says_why_it_may_not_know_a_recording()
     old.forget_recordings([labelled(B, 130.0)])
     old.forget(A, 40.0)
     assert old.to_bytes() == empty
+
+
+def test_one_of_several_lessons_is_forgotten_by_its_digest() -> None:
+    localizer = Localizer(State.new(ARRAY, prior(), seed=5, n_features=20))
+    empty, taught = localizer.to_bytes(), []
+    for seed in range(2):
+        sound = plane_wave(ARRAY, 40.0, 1.0, seed, 0.03)
+        taught.append(localizer.teach(sound, 40.0, who="anna", keep=True).lessons[0])
+    assert localizer.forget(lesson=taught[0]).lessons == (taught[0],)
+    assert [*localizer.state.lessons] == [taught[1]]
+    for lesson in (taught[0], "00", ""):
+        with pytest.raises(TytoError, match="none of the kept lessons"):
+            localizer.forget(lesson=lesson)
+    with pytest.raises(TytoError, match="nothing else"):
+        localizer.forget(np.zeros((4, 16000)), 40.0, lesson=taught[1])
+    localizer.forget(lesson=taught[1], who="anna")
+    assert localizer.to_bytes() == empty

@@ -16,6 +16,7 @@ from tytoalba.cli import (
     check,
     config,
     devices,
+    export,
     info,
     keygen,
     listen,

@@ -182,7 +182,7 @@ def _stored(
 def _array(array: str | None, source: Source | None) -> MicArray:
     if source is None:
         return chosen_array(array)
-    name = "standard input" if source.raw else source.file and str(source.file)
+    name = "standard input" if source.raw else str(source.file) if source.file else None
     return chosen_array(array, name, source.raw and source.raw[1:])
 
 
@@ -202,15 +202,10 @@ def _following(
 
 def _sound(source: Source, following: Following, keys: Keys) -> LiveSound:
     """The input, and what hears it."""
-    from tytoalba.live.listening import Listener
     from tytoalba.live.web.sound import LiveSound
 
     found = open_input(source, following.array, keys)
-
-    def listen(tapped: Any) -> Listener:
-        return Listener(tapped, following, say=note)
-
-    return LiveSound(found, following.array, listen, live=source.file is None)
+    return LiveSound(found, following, live=source.file is None, say=note)
 
 
 def _application(

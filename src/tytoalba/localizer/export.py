@@ -156,7 +156,11 @@ def write_exact(
 
 
 def refuse_taken(path: Path, keys: Keys, form: Form = AS_MODEL) -> None:
-    """Refuse to write over anything but a model of that form: it may be the state itself."""
+    """Refuse to write over anything but a model of that form: it may be the state itself.
+
+    Its signature must fit, too.
+    """
+    require_writable(signature_path(path))
     if not os.path.lexists(path):
         return
     is_model = False

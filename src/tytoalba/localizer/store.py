@@ -582,8 +582,11 @@ def _to_export(path: Path, keys: Keys) -> Iterator[Source]:
 
 
 def sign_model(path: Path, about: Facts, counter: Path | None = None) -> Path | None:
-    """Sign a model. counter: a ledger, whose length no later signature has less of."""
-    at_least = Ledger.open(counter).length if counter else 0
+    """Sign a model. counter: a ledger, which no later signature has fewer exports of.
+
+    Not its length: that tells how many lessons there were, which a private model hides.
+    """
+    at_least = Ledger.open(counter).seen().n_exports if counter else 0
     return sign(path, MODEL, dict(about), at_least) if has_extra() else None
 
 

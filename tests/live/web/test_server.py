@@ -177,15 +177,16 @@ def test_a_recording_is_located_while_the_live_sound_goes_on(tmp_path: Path) -> 
         assert b'"summary": "two people: 40 degrees' in found
         taught = ask(one.port, "/api/lessons/upload?azimuth=40&who=anna", sound, **octets)
         assert b'"frames":64' in taught
-        # a client that goes away takes its work along
-        with socket.create_connection((HOST, one.port)) as raw:
+        # one at a time, and a client that goes away takes its work along
+        with socket.create_connection((HOST, one.port), timeout=10) as raw:
             raw.sendall(
                 f"POST /api/locate HTTP/1.1\r\nHost: {HOST}:{one.port}\r\nContent-Length: {len(sound)}\r\n"
-                "Content-Type: application/octet-stream\r\n\r\n".encode()
-                + sound
+                "Content-Type: application/octet-stream\r\nExpect: 100-continue\r\n\r\n".encode()
             )
+            assert b"100 Continue" in raw.recv(1000)
             with pytest.raises(urllib.error.HTTPError, match="409"):
-                wait_until(lambda: not ask(one.port, "/api/locate", b"x", **octets))
+                ask(one.port, "/api/locate", b"x", **octets)
+            raw.sendall(sound)
         wait_until(lambda: is_free(one.port), 30)
 
 
