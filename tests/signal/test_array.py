@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.helpers.waves import plane_wave
 from tytoalba.errors import ArrayError, TytoError
 from tytoalba.signal.angles import distance, signed_difference, wrap
 from tytoalba.signal.array import (
@@ -27,6 +28,8 @@ from tytoalba.signal.array import (
     load_array,
     unit_vector,
 )
+from tytoalba.signal.audio import frames
+from tytoalba.signal.srp import SrpPhat
 from tytoalba.texts.parsing import LARGEST_TOML
 
 ARRAYS = builtin_arrays()
@@ -173,8 +176,24 @@ def test_refusal_names_the_file_and_the_built_in_arrays(tmp_path: Path) -> None:
             load_array(wrong)
 
 
-def test_the_array_that_is_probably_mirrored_says_so() -> None:
-    assert "Probably mirrored" in load_array("respeaker-core-v2").description
+def test_the_core_v2_is_numbered_clockwise_as_its_board_is() -> None:
+    core = load_array("respeaker-core-v2")
+    bearing = np.rad2deg(np.arctan2(core.coordinates[:, 1], core.coordinates[:, 0]))
+    assert np.allclose(wrap(bearing), wrap(120.0 - 60.0 * np.arange(6)), atol=0.1)
+
+
+def test_turned_round_the_core_v2_answers_what_an_independent_test_heard() -> None:
+    """With its microphones counted the other way, 60 and 180 degrees came out at 183 and 59.5."""
+    core = load_array("respeaker-core-v2")
+    other = replace(core, positions=tuple(core.positions[k] for k in (0, 5, 4, 3, 2, 1)))
+    locator = SrpPhat(other, core.frame_length)
+    for spoken, heard in ((60.0, 183.0), (180.0, 59.5)):
+        maps = locator(frames(plane_wave(core, spoken, 0.5, seed=1), core.frame_length, 4096))
+        assert distance(float(maps.mean(axis=0).argmax()), heard) <= 4
+
+
+def test_the_array_that_is_perhaps_mirrored_says_so() -> None:
+    assert "Perhaps mirrored" in load_array("respeaker-6mic").description
 
 
 toml_values = st.recursive(
