@@ -58,7 +58,8 @@ def test_swapped_channels_are_exit_code_1_and_a_corrected_file(
     assert str(new) in ran.err.replace("\n", "")
     assert load_array(new).positions == SWAPPED.applied(SQUARE).positions
     assert load_array(new).name == "new"
-    assert "channel 1 is microphone 2 (not 1), channel 2 is microphone 1 (not 2)" in ran.out
+    swap = "channel 1 has the microphone of channel 2, channel 2 has the microphone of channel 1"
+    assert swap in " ".join(ran.out.split())
     again = tyto("check", *swapped, "-a", new, "--json")
     assert again.code == 0
     assert json.loads(again.out)["corrected"] is None
@@ -75,11 +76,21 @@ def test_json_says_all(tyto: Tyto, swapped: list[str]) -> None:
     assert ran.code == 1
     found = json.loads(ran.out)
     assert found["faulty"] is True
+    assert found["channels"] == [0, 1, 2, 3]
     assert found["verdict"]["sure"] is True
     assert found["verdict"]["alternatives"][0] == {"order": [0, 2, 1, 3], "mirrored": False, "turn": 0.0}
     assert MicArray.from_toml(found["corrected"]).positions == SWAPPED.applied(SQUARE).positions
     assert {"kind", "what", "evidence", "confidence", "remedy"} == set(found["findings"][0])
     assert found["written"] is None
+
+
+def test_too_little_speech_is_said_and_has_no_number(tyto: Tyto, plain: list[str]) -> None:
+    words = tyto("check", plain[0], "-a", "respeaker-4mic-hat")
+    assert words.code == 0
+    assert "confidence: too little speech" in words.out
+    assert "standard errors" not in words.out
+    found = json.loads(tyto("check", plain[0], "-a", "respeaker-4mic-hat", "--json").out)
+    assert (found["verdict"]["margin"], found["verdict"]["enough_speech"]) == (None, False)
 
 
 def test_free_speech_and_a_csv(tyto: Tyto, swapped: list[str], tmp_path: Path) -> None:

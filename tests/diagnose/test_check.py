@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.helpers.waves import delayed
 from tytoalba.diagnose.channels import Take
 from tytoalba.diagnose.check import CheckResult, check_array, describe, take
+from tytoalba.diagnose.search import gather
 from tytoalba.diagnose.trials import Trial, evaluate, summary
 from tytoalba.diagnose.wiring import Wiring
 from tytoalba.errors import AudioError, TytoError
@@ -136,7 +139,7 @@ def test_one_direction_leaves_alternatives_which_are_named() -> None:
     assert not found.faulty
     assert kinds(found)["other wirings"] == "cannot tell"
     text = next(f.evidence for f in found.findings if f.what == "other wirings")
-    assert "channel 1 is microphone 1 (not 0)" not in text  # front left and front right
+    assert "channel 1 has the microphone of channel 2" not in text  # front left and front right
     assert "upside down" in text
     wrong = check_array(takes(SQUARE, Wiring((2, 1, 0, 3)), at=(0.0, 0.0, 0.0)), SQUARE)
     assert wrong.corrected is None
@@ -326,11 +329,77 @@ def test_few_blocks_are_never_sure() -> None:
     assert finding.confidence == "too little speech"
 
 
+@pytest.mark.parametrize("name", builtin_arrays())
+def test_takes_of_one_second_suffice(name: str) -> None:
+    array = load_array(name)
+    order = np.random.default_rng(len(name)).permutation(array.n_mics)
+    built = Wiring(tuple(order.tolist())).applied(array)
+    found = check_array([take("", recorded(built, a, seconds=1.0), array, a) for a in AROUND], array)
+    assert found.verdict is not None
+    assert found.verdict.sure
+    assert found.corrected is not None
+    assert same_places(found.corrected, built)
+
+
+@given(data=st.data())
+@settings(max_examples=25)
+def test_nothing_is_sure_from_too_little_speech(data: Any) -> None:
+    """However clear the sound: some voiced frames in few takes, at known directions or not."""
+    array = load_array(data.draw(st.sampled_from(["linear-4", "respeaker-usb-4", "respeaker-4mic-hat"])))
+    wiring = Wiring(tuple(data.draw(st.permutations(range(array.n_mics)))))
+    signs = np.array([[data.draw(st.sampled_from([1.0, -1.0]))], [1.0], [1.0], [1.0]], np.float32)
+    free = data.draw(st.booleans())
+    talks = []
+    for seed, azimuth in enumerate(data.draw(st.lists(st.sampled_from(AROUND), min_size=1, max_size=4))):
+        sound = signs * recorded(wiring.applied(array), azimuth, seed, seconds=1.0)
+        voiced = data.draw(st.sampled_from([0.15, 0.3, 0.5, 0.7, 1.0]))
+        sound[:, round(voiced * array.sample_rate) :] *= 1e-3
+        talks.append(take("", sound, array, None if free else azimuth))
+    n_blocks = [len(gather(t.samples, array).gcc) for t in talks]
+    found = check_array(talks, array)
+    assert found.verdict is not None
+    assert found.verdict.enough_speech == (sum(n_blocks) - (1 if free else len(talks)) >= 6)
+    if not found.verdict.enough_speech:
+        assert not found.verdict.sure
+        assert found.verdict.margin is None
+        assert found.corrected is None
+        assert kinds(found)["order and mounting"] == "cannot tell"
+        said = [f"{f.confidence} {f.evidence}" for f in found.findings]
+        assert not any("standard errors" in text for text in said)
+    if sum(n_blocks) < 6:
+        assert not any(f.confidence.startswith("sure") for f in found.findings)
+
+
+def test_blocks_are_smaller_in_short_takes_only() -> None:
+    def blocks(seconds: float) -> int:
+        return len(gather(recorded(SQUARE, 0.0, seconds=seconds), SQUARE).gcc)
+
+    n_frames = [len(frames(recorded(SQUARE, 0.0, seconds=s), 2730, 1365)) for s in (0.5, 1.0, 1.5, 3.0)]
+    assert n_frames == [4, 10, 16, 34]
+    assert [blocks(s) for s in (0.5, 1.0, 1.5, 3.0)] == [2, 4, 4, 8]
+
+
+def test_all_is_named_by_the_channels_of_the_recording() -> None:
+    """Channels 1 to 4 in the array file; a recording of just the four has channels 0 to 3."""
+    swapped = Wiring((1, 0, 2, 3)).applied(SQUARE)
+    for channels, words in (
+        ((1, 2, 3, 4), "channel 1 has the microphone of channel 2 (number 1)"),
+        ((0, 1, 2, 3), "channel 0 has the microphone of channel 1, channel 1 has"),
+    ):
+        talks = [take("", recorded(swapped, a), SQUARE, a, channels=channels) for a in AROUND]
+        found = check_array(talks, SQUARE)
+        assert found.channels == channels
+        assert any(words in finding.evidence for finding in found.findings)
+        mixed = check_array([*talks, replace(talks[0], channels=(7, 8, 9, 10))], SQUARE)
+        assert mixed.channels == SQUARE.channels
+
+
 def test_wirings_in_words() -> None:
     assert describe(Wiring((0, 1)), (0, 1)) == "the array file as it is"
     assert describe(Wiring((0, 1), True, 45.0), (0, 1)) == "upside down, turned by 45 degrees"
     assert describe(Wiring((1, 0)), (4, 5)) == (
-        "channel 4 is microphone 1 (not 0), channel 5 is microphone 0 (not 1)"
+        "channel 4 has the microphone of channel 5 (number 1), "
+        "channel 5 has the microphone of channel 4 (number 0)"
     )
 
 

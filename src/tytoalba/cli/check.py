@@ -62,8 +62,9 @@ def check(
     """Find dead, copied, inverted or swapped channels and a wrong mounting.
 
     Have somebody talk for two or three seconds at four directions around the array. Azimuth is in degrees: 0
-    is the array's front, 90 its left. Channels are counted in the recording, microphones in the array file,
-    both from 0. Exit code: 0 nothing wrong was found, 1 something was, 2 refused.
+    is the array's front, 90 its left. Channels are those of the recording, from 0; a microphone is named by
+    the channel that the array file gives it. Exit code: 0 nothing wrong was found, 1 something was,
+    2 refused.
 
     Examples:
 
@@ -178,6 +179,7 @@ def _as_json(
     return {
         "array": array.name,
         "faulty": result.faulty,
+        "channels": result.channels,
         "findings": [asdict(finding) for finding in result.findings],
         "verdict": {"sure": verdict.sure, **asdict(verdict)} if verdict else None,
         "corrected": corrected.to_toml() if corrected else None,

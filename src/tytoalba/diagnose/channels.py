@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.diagnose.search import HIGHEST, LOWEST, Evidence
+from tytoalba.diagnose.search import HIGHEST, LEAST_FREEDOM, LOWEST, Evidence
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import Health
@@ -26,6 +26,8 @@ COPY, COPY_ABOVE = 0.9995, 1000.0
 """Correlation above this many Hz that two microphones never reach."""
 INVERTED_SHARE = 0.75
 """Share of blocks in which a channel must be against the others to be called inverted."""
+TOO_LITTLE = "too little speech"
+"""Confidence where there are not blocks enough to say how sure an answer is."""
 MORE = "record 2-3 s of speech at four known directions around the array, such as a.wav@0 b.wav@90"
 
 
@@ -63,9 +65,15 @@ class Channels:
     polarity: Float
 
 
+def numbering(takes: Sequence[Take], array: MicArray) -> tuple[int, ...]:
+    """The channel of each microphone: as the recordings have it, or the array file where these differ."""
+    found = {t.channels for t in takes}
+    return found.pop() if len(found) == 1 else array.channels
+
+
 def examine_channels(takes: Sequence[Take], evidence: Sequence[Evidence], array: MicArray) -> Channels:
     """Dead, copied, clipped, too quiet, too loud, humming and inverted channels."""
-    number = takes[0].channels
+    number = numbering(takes, array)
     level, low = (np.array(rows) for rows in zip(*(_powers(t, array) for t in takes), strict=True))
     sounds, clipped = _whole(takes)
     decibel = 10 * np.log10(level + 1e-20)
@@ -166,8 +174,10 @@ def _polarity(
     names = ", ".join(str(number[c]) for c in against)
     what = f"polarity of channel{'s' if n_inverted > 1 else ''} {names} is inverted"
     how = f"in {100 * share:.0f} % of the blocks, pairs with the others peak downwards"
-    if share < INVERTED_SHARE:
-        weak = Finding("cannot tell", what.replace(" is ", " may be "), how, "weak", MORE)
+    few = len(gcc) < LEAST_FREEDOM
+    if few or share < INVERTED_SHARE:
+        confidence = TOO_LITTLE if few else "weak"
+        weak = Finding("cannot tell", what.replace(" is ", " may be "), how, confidence, MORE)
         return np.ones(array.n_mics), [weak]
     sure = "sure"
     if n_inverted * 2 == len(used):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.diagnose.channels import MORE, Channels, Finding, Take, examine_channels
+from tytoalba.diagnose.channels import MORE, TOO_LITTLE, Channels, Finding, Take, examine_channels, numbering
 from tytoalba.diagnose.search import (
     LEAST_TURN,
     REACH,
@@ -47,11 +47,15 @@ SHOWN = 4
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What was found, and the array file that is right if one is known and differs from the one given."""
+    """What was found, and the array file that is right if one is known and differs from the one given.
+
+    channels: of the recordings, one for each microphone of the array file.
+    """
 
     findings: tuple[Finding, ...]
     corrected: MicArray | None
     verdict: Verdict | None
+    channels: tuple[int, ...]
 
     @property
     def faulty(self) -> bool:
@@ -106,7 +110,7 @@ def check_array(takes: Sequence[Take], array: MicArray, turned: bool = False) ->
     findings = [*channels.findings, *_header_rates(takes, array)]
     if len(channels.used) < 2:
         lost = Finding("cannot tell", "order", "fewer than two channels can be compared")
-        return CheckResult((*findings, lost), None, None)
+        return CheckResult((*findings, lost), None, None, numbering(takes, array))
     search = Search(evidence, array, channels.used, channels.polarity)
     verdict = judge(search, turned)
     rate, search, verdict = _true_rate(evidence, takes, search, verdict, channels, turned)
@@ -116,7 +120,8 @@ def check_array(takes: Sequence[Take], array: MicArray, turned: bool = False) ->
         findings.insert(
             0, Finding("fine", "array", f"no fault found in {len(takes)} recording{'s' * (len(takes) > 1)}")
         )
-    return CheckResult(tuple(findings), _corrected(array, wiring, channels.used, takes[0].channels), verdict)
+    number = numbering(takes, array)
+    return CheckResult(tuple(findings), _corrected(array, wiring, channels.used, number), verdict, number)
 
 
 def _header_rates(takes: Sequence[Take], array: MicArray) -> list[Finding]:
@@ -170,9 +175,9 @@ def _wiring_findings(
     search: Search, verdict: Verdict, used: Sequence[int], takes: Sequence[Take], turned: bool
 ) -> tuple[list[Finding], Wiring | None]:
     """What the verdict means, and the one wiring that is sure, if there is one."""
-    array, number = search.array, takes[0].channels
+    array, number = search.array, numbering(takes, search.array)
     if not verdict.sure:
-        return [_unsure(search, verdict, number, turned)], None
+        return [_unsure(verdict, number, turned)], None
     names = verdict.alternatives
     files = _distinct(array, names, used)
     best: Wiring | None = names[0] if len(files) == 1 else None
@@ -220,18 +225,18 @@ def _wiring_findings(
     return findings, best
 
 
-def _unsure(search: Search, verdict: Verdict, number: Sequence[int], turned: bool) -> Finding:
+def _unsure(verdict: Verdict, number: Sequence[int], turned: bool) -> Finding:
     how = f"best: {describe(verdict.alternatives[0], number)}"
     how += f"; then: {describe(verdict.rival, number)}" if verdict.rival else "; nothing else differs"
     if verdict.fit < SURE_FIT:
         how += f"; they explain {100 * verdict.fit:.0f} % of the peaks, is it the file of this array?"
     remedy = MORE if turned or not verdict.directions_known else f"{MORE}; may the array be turned? --turned"
-    confidence = _in_words(verdict.margin) if search.enough_speech else "too little speech"
+    confidence = _in_words(verdict.margin) if verdict.enough_speech else TOO_LITTLE
     return Finding("cannot tell", "order and mounting", how, confidence, remedy)
 
 
-def _in_words(margin: float) -> str:
-    return f"{margin:.1f} standard errors, {SURE_MARGIN:g} needed"
+def _in_words(margin: float | None) -> str:
+    return "" if margin is None else f"{margin:.1f} standard errors, {SURE_MARGIN:g} needed"
 
 
 _USE = "use the corrected array file (-o), or rewire and mount it as its own file says"
@@ -250,15 +255,21 @@ def _title(wiring: Wiring) -> str:
 
 
 def describe(wiring: Wiring, number: Sequence[int]) -> str:
-    """A wiring in words: channels are those of the recordings, microphones those of the array file.
+    """A wiring in words: all by channels of the recordings; a microphone is that of the array file's channel.
 
-    number: the channel of each microphone, as the array file has it.
+    number: the channel of each microphone of the array file. Where it is not the microphone's own number,
+    as `tyto array show` has it, that is named, too.
 
-    >>> describe(Wiring((1, 0, 2), mirrored=True), (1, 2, 3))
-    'channel 1 is microphone 1 (not 0), channel 2 is microphone 0 (not 1), upside down'
+    >>> describe(Wiring((1, 0, 2), mirrored=True), (0, 1, 2))
+    'channel 0 has the microphone of channel 1, channel 1 has the microphone of channel 0, upside down'
+    >>> describe(Wiring((0, 1, 3, 2)), (1, 2, 3, 5))[:52]
+    'channel 3 has the microphone of channel 5 (number 3)'
     """
     words = [
-        f"channel {number[k]} is microphone {mic} (not {k})" for k, mic in enumerate(wiring.order) if k != mic
+        f"channel {number[k]} has the microphone of channel {number[mic]}"
+        + (f" (number {mic})" if number[mic] != mic else "")
+        for k, mic in enumerate(wiring.order)
+        if k != mic
     ]
     if wiring.mirrored:
         words.append("upside down")

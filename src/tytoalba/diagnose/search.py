@@ -43,6 +43,8 @@ VOICED_DB = -14.0
 """Frames this far below the loud ones are pauses."""
 MOST_BLOCKS, FRAMES_A_BLOCK = 24, 4
 """Blocks that a recording is cut into, to see how much the answer depends on single ones."""
+SHORT_BLOCKS, FRAMES_A_SHORT_BLOCK = 4, 2
+"""Blocks that a short recording has at best, and the fewest frames of a block."""
 COARSE_STEP, TURN_STEP = 10.0, 2.0
 """Degrees between the directions tried in free speech, and to which a turn is measured."""
 POINTING = (0.0, -6.0, 6.0)
@@ -83,8 +85,14 @@ def gather(samples: Float, array: MicArray, azimuth: float | None = None) -> Evi
     lag = min(int(np.ceil(REACH * array.max_delay)) + LAG_MARGIN, n // 2 - 1)
     gcc = GccPhat.for_array(array, n, (LOWEST, min(HIGHEST, array.sample_rate / 2)), lag)
     values = np.asarray(gcc(cut[voiced]), np.float64)  # (F, P, L)
-    blocks = np.array_split(values, min(MOST_BLOCKS, max(1, len(values) // FRAMES_A_BLOCK)))
+    blocks = np.array_split(values, _number_of_blocks(len(values)))
     return Evidence(np.stack([block.mean(axis=0) for block in blocks]), azimuth)
+
+
+def _number_of_blocks(n_frames: int) -> int:
+    """How many blocks a recording is cut into: a short one into smaller ones."""
+    short = min(SHORT_BLOCKS, n_frames // FRAMES_A_SHORT_BLOCK)
+    return min(MOST_BLOCKS, max(1, short, n_frames // FRAMES_A_BLOCK))
 
 
 @dataclass(frozen=True)
@@ -95,22 +103,26 @@ class Verdict:
         where the recordings cannot tell them apart, or where they are two names of one thing.
     fit: share of the height of the GCC peaks that they explain, about 1 for the truth.
     plain_fit: that of the array file as it is.
-    margin: by how many standard errors they beat `rival`, the best that predicts otherwise.
+    margin: by how many standard errors they beat `rival`, the best that predicts otherwise; None where there
+        is no rival or too little speech to know.
+    enough_speech: whether there are blocks enough to be sure of anything.
     directions_known: of the recordings. almost: a wiring that predicts nearly the same.
     """
 
     alternatives: tuple[Wiring, ...]
     fit: float
     plain_fit: float
-    margin: float
+    margin: float | None
     rival: Wiring | None
+    enough_speech: bool
     directions_known: bool
     almost: Wiring | None = None
 
     @property
     def sure(self) -> bool:
         """Whether the margin and the fit are large enough to say so."""
-        return self.margin >= SURE_MARGIN and self.fit >= SURE_FIT
+        beats_all = self.margin is not None and self.margin >= SURE_MARGIN
+        return self.enough_speech and beats_all and self.fit >= SURE_FIT
 
     @property
     def as_filed(self) -> bool:
@@ -269,8 +281,9 @@ def _judge_known(search: Search, turned: bool) -> Verdict:
         tuple(sorted(dict.fromkeys(alternatives), key=plainness)),
         score / search.height,
         float(plain) / search.height,
-        margins[k] if margins else 0.0,
+        margins[k] if margins and search.enough_speech else None,
         others[k] if margins else None,
+        search.enough_speech,
         True,
         almost[0] if almost else None,
     )
@@ -303,8 +316,9 @@ def _judge_free(search: Search) -> Verdict:
         tuple(sorted(same, key=plainness)),
         float(candidates.scores[ranking[0]]) / search.height,
         float(candidates.scores[0]) / search.height,
-        margins[k] if margins else 0.0,
+        margins[k] if margins and search.enough_speech else None,
         others[k] if margins else None,
+        search.enough_speech,
         False,
     )
 

@@ -146,4 +146,4 @@ def _marked(found: CheckResult, truth: Wiring, array: MicArray) -> Trial:
     if not verdict.sure:
         outcome = "cannot tell"
     undecided = outcome == "right" and bool(files)
-    return Trial(truth, outcome, undecided, bool(among), verdict.margin, verdict.fit, alarms)
+    return Trial(truth, outcome, undecided, bool(among), verdict.margin or 0.0, verdict.fit, alarms)
