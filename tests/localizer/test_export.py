@@ -25,9 +25,10 @@ from tests.helpers.states import (
     wave,
 )
 from tytoalba.cli.keys import keys_at_hand
-from tytoalba.errors import FileError, MissingExtraError, TytoError
+from tytoalba.errors import FileError, LedgerError, MissingExtraError, TytoError, TytoWarning
 from tytoalba.localizer import export, store
 from tytoalba.localizer.budget import epsilon_of, needed_noise, spent_in
+from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.model import Model
 from tytoalba.localizer.signed import FIRST, sign
 from tytoalba.localizer.store import export_exact, export_private
@@ -275,6 +276,72 @@ def test_a_state_that_lost_its_ledger_does_not_get_its_budget_back(
     told = needed_noise(5.0, 1e-6) ** -2
     expected = {"signed": told, "whole": told, "a stranger's": told, "no owner": 0.0}
     assert spent == pytest.approx(expected.get(how, math.inf), rel=1e-3)
+
+
+@pytest.mark.parametrize("how", ["its ledger", "no ledger", "no extra"])
+def test_what_was_spent_is_not_lost_in_a_state_without_a_ledger(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The attack: merged into a state without a ledger, and that into a new one whose budget is whole."""
+    spent_up, free, new = (kit.folder / f"{name}.tyto" for name in ("k", "free", "new"))
+    released(spent_up, "1.model", epsilon=5.0)
+    Localizer.like(read(spent_up)).owned_by("").save(free)
+    before = free.read_bytes()
+    if how == "no ledger":
+        ledger_path(spent_up).rename(kit.folder / "elsewhere")
+        remembered_path().unlink()
+    with monkeypatch.context() as patch:
+        if how == "no extra":
+            patch.setattr(store, "has_extra", lambda: False)
+            with pytest.warns(TytoWarning, match="nobody looked at it"):
+                other = store.incoming(spent_up, unsigned=True)
+        else:
+            other = store.incoming(spent_up, unsigned=how == "no ledger")
+        with pytest.raises(LedgerError, match=r"tyto new NEW --like free\.tyto") as said:
+            merge_into(free, other)
+    assert ("were released" in str(said.value)) == (how == "its ledger")
+    assert free.read_bytes() == before
+    store.create(new, kit.start())  # the remedy, in a state that remembers
+    with store.edit(new) as localizer:
+        localizer.merge(store.incoming(free, unsigned=True))
+        localizer.merge(store.incoming(spent_up, unsigned=how == "no ledger"))
+    told = math.inf if how == "no ledger" else needed_noise(5.0, 1e-6) ** -2
+    assert spent_in(Ledger.open(ledger_path(new)).entries) == pytest.approx(told, rel=1e-3)
+
+
+def merge_into(state: Path, other: Localizer) -> None:
+    with store.edit(state, unsigned=True) as localizer:
+        localizer.merge(other)
+
+
+def test_a_merge_in_memory_does_not_lose_what_was_spent_either(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released(kit.folder / "k.tyto", "1.model", epsilon=5.0)
+    other = store.incoming(kit.folder / "k.tyto")
+    mine = Localizer.like(other)
+    mine.merge(other)
+    for again in (mine, mine.owned_by("")):
+        with pytest.raises(TytoError, match="only a state with a ledger can remember"):
+            again.save(kit.folder / "free.tyto")
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "has_extra", lambda: False)
+        with pytest.raises(MissingExtraError, match=r"tytoalba\[privacy\]"):
+            store.create(kit.folder / "free.tyto", mine)
+    assert not (kit.folder / "free.tyto").exists()
+    store.create(kit.folder / "new.tyto", mine)
+    told = spent_in(Ledger.open(ledger_path(kit.folder / "new.tyto")).entries)
+    assert told == pytest.approx(needed_noise(5.0, 1e-6) ** -2, rel=1e-3)
+    assert ledger_says(kit.folder / "new.tyto")[1].startswith("verified")
+
+
+def test_states_that_nobody_released_are_merged_without_a_ledger(kit: Kit) -> None:
+    free = kit.folder / "free.tyto"
+    Localizer.like(read(kit.folder / "k.tyto")).save(free)
+    with store.edit(free, unsigned=True) as localizer:
+        change = localizer.merge(store.incoming(kit.folder / "k.tyto"))
+    assert change.spent == 0.0
+    assert Localizer.load(free).n_frames == read(kit.folder / "k.tyto").n_frames
 
 
 LEDGERS: dict[str, Callable[[bytes], bytes]] = {

@@ -108,7 +108,8 @@ class Localizer:
         self.on_change: Callable[[Change, State], None] | None = None
         """Called after every change with what was done and the state afterwards: the store listens."""
         self.spent = 0.0
-        """What private releases of it had spent when it was read to be merged (`store.incoming`)."""
+        """What private releases of it, or of what was merged into it, had spent when that was read to be
+        merged (`store.incoming`). Files without a ledger cannot say it."""
 
     @classmethod
     def new(
@@ -239,7 +240,8 @@ class Localizer:
         Raises
         ------
         TytoError
-            It cannot be written there, or the state has a ledger.
+            It cannot be written there, the state has a ledger, or it needs one: private models were released
+            of a state that was merged into it.
         """
         from tytoalba.storage.files import locked
         from tytoalba.storage.sealed import write_secret
@@ -248,6 +250,12 @@ class Localizer:
             raise TytoError(
                 "this state has a ledger, which must know of every change: "
                 "`with open_store(path).edit() as localizer: localizer.teach(...)`, or save it `owned_by('')`"
+            )
+        if self.spent:
+            raise TytoError(
+                "private models were released of what was merged here, and only a state with a ledger can "
+                "remember what they have spent: `tyto new`, then merge into that, or "
+                "`with open_store(path).edit() as localizer: localizer.merge(...)`"
             )
         with locked(path):
             write_secret(path, self.to_bytes(), recipients)
@@ -258,7 +266,9 @@ class Localizer:
 
     def owned_by(self, owner: str) -> Localizer:
         """The same, under another owner's ledger (`store`)."""
-        return Localizer(replace(self.state.copy(), owner=owner))
+        other = Localizer(replace(self.state.copy(), owner=owner))
+        other.spent = self.spent
+        return other
 
     @property
     def state(self) -> State:
@@ -680,6 +690,7 @@ class Localizer:
         """
         trial = self.state.copy()
         trial.merge(other.state)
+        self.spent = max(self.spent, other.spent)
         return self._become("merged", trial, other.state.lessons, spent=other.spent)
 
     @property

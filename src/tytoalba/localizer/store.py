@@ -239,6 +239,10 @@ def create(
         raise TytoError(f"a budget is an epsilon from 0 to {LARGEST_BUDGET:g}, got {budget}")
     recipients = own_recipients(keys) if sealed else None
     key = find_signing_key() if has_extra() else None
+    if localizer.spent and not key:
+        raise MissingExtraError(
+            "a ledger, to remember what private models of a merged state have spent,", "privacy"
+        )
     localizer = localizer.owned_by(key.fingerprint if key else "")
     data = localizer.to_bytes()
     with locked(path):
@@ -252,7 +256,7 @@ def create(
         if history:
             if n_before and ledger.entries[-1].state != START:
                 ledger.repair("", history.seen)
-            about = {"budget": float(budget)}
+            about = {"budget": float(budget)} | _told(localizer.spent)
             history.begin("created", _digest(data), localizer.n_frames, new_id(), about)
         try:
             _write(path, data, recipients)
@@ -263,6 +267,11 @@ def create(
         if history:
             history.finish(_digest(data))
     return localizer
+
+
+def _told(spent: float) -> dict[str, float]:
+    """What was spent of what was merged, as a line of a ledger says it; -1: everything."""
+    return {"spent": spent if isfinite(spent) else -1.0} if spent else {}
 
 
 def _is_left(history: History) -> bool:
@@ -354,13 +363,14 @@ def edit(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Iterato
         finally:
             localizer.on_change = None
         _require_recorded(path, localizer, made, before, data)
+        if history is None:
+            _refuse_to_lose(path, made)
         for change, state in made if history else made[-1:]:
             new = state.to_bytes()
             if new == data:
                 continue
             if history:
-                about = {"spent": change.spent if isfinite(change.spent) else -1} if change.spent else None
-                lessons = _lesson_id(history.ledger, change)
+                lessons, about = _lesson_id(history.ledger, change), _told(change.spent) or None
                 history.begin(change.what, _digest(new), change.n_frames, lessons, about)
             try:
                 content = _write(path, new, recipients)
@@ -409,6 +419,19 @@ def _require_recorded(
         )
 
 
+def _refuse_to_lose(path: Path, made: Sequence[tuple[Change, State]]) -> None:
+    """Refuse changes of a state without a ledger that only a ledger could remember what was spent of."""
+    if spent := max((change.spent for change, _ in made), default=0.0):
+        released = (
+            "private models were released" if isfinite(spent) else "private models may have been released"
+        )
+        raise LedgerError(
+            f"{released} of a state that is merged, and {path.name} has no ledger to remember what they have "
+            f"spent, so nothing was changed. A new state has one: `tyto new NEW --like {path.name}`, then "
+            f"merge both into it: `tyto merge NEW {path.name} OTHER --unsigned`"
+        )
+
+
 def _is_true(change: Change, before: State, after: State) -> bool:
     """Whether a change is what happened between two states: these lessons came or went, and nothing else."""
     old, new = before.lessons.items(), after.lessons.items()
@@ -444,7 +467,9 @@ def incoming(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Loc
             raise MissingExtraError(
                 "states from elsewhere, unless --unsigned takes them as they are,", "privacy"
             )
-        return read(path, keys)
+        localizer = read(path, keys)
+        localizer.spent = inf if localizer.owner else 0.0  # nobody looked at its ledger
+        return localizer
     memory = recall()
     raw, data = _contents(path, keys)
     localizer = Localizer.from_bytes(data, str(path))
