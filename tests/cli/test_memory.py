@@ -1,4 +1,4 @@
-"""An hour of sound is taught and forgotten in the memory that a minute takes."""
+"""An hour of sound is taught, learned and forgotten in the memory that a minute takes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import soundfile
 
 from tests.helpers.commands import Tyto
 from tests.helpers.states import ARRAY, settle
+from tytoalba.data.folder import write_array
+from tytoalba.signal.array import load_array
 
 PEAK = """
 import json, resource, subprocess, sys
@@ -43,4 +45,12 @@ def test_an_hour_of_sound_takes_less_than_500_megabytes(
     assert peak("teach", "k.tyto", "hour.wav", "--at", "40") < 500
     assert peak("forget", "k.tyto", "hour.wav", "--at", "40") < 500
     assert Path("k.tyto").read_bytes() == empty
-    Path("hour.wav").unlink()
+    part = Path("labelled/all")
+    part.mkdir(parents=True)
+    write_array("labelled", load_array(ARRAY))
+    Path("hour.wav").rename(part / "hour.wav")
+    (part / "hour.csv").write_text("frame,azimuth\n" + "".join(f"{frame},40\n" for frame in range(42000)))
+    assert peak("learn", "k.tyto", "labelled") < 500
+    assert peak("forget", "k.tyto", "--data", "labelled") < 500
+    assert Path("k.tyto").read_bytes() == empty
+    (part / "hour.wav").unlink()

@@ -14,19 +14,18 @@ from __future__ import annotations
 import csv
 import io
 from collections import defaultdict
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.data.recording import Recording
+from tytoalba.data.recording import Recording, SoundFile
 from tytoalba.errors import DataError, FileError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.storage.age import Keys, is_sealed
 from tytoalba.storage.sealed import read_secret
-from tytoalba.storage.soundfiles import read_audio, write_audio
+from tytoalba.storage.soundfiles import write_audio
 from tytoalba.storage.writing import write_whole, written_whole
 
 HEADER = ["frame", "azimuth"]
@@ -56,7 +55,7 @@ def open_folder(root: str | Path, keys: Keys = None) -> list[Recording]:
             if not table.is_file():
                 raise DataError(f"{sound} has no labels: {plain.stem}.csv is missing beside it")
             frame_ids, azimuth = _read_labels(table, keys)
-            load = partial(_load, sound, array, keys)
+            load = SoundFile(sound, array, keys)
             hop = array.frame_length // 2
             recordings.append(
                 Recording(plain.stem, part, array, frame_ids, azimuth, load, array.frame_length, hop)
@@ -112,10 +111,6 @@ def _text(path: Path, keys: Keys) -> str:
         return read_secret(path, keys).decode("utf-8-sig")
     except (FileError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}") from error
-
-
-def _load(sound: Path, array: MicArray, keys: Keys) -> NDArray[np.float32]:
-    return read_audio(sound, array, keys=keys).samples
 
 
 def _read_labels(path: Path, keys: Keys) -> tuple[NDArray[np.intp], Float]:

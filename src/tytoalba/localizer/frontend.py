@@ -121,18 +121,11 @@ class FrontEnd:
             )
 
     def labelled_blocks(self, recording: Recording) -> Iterator[tuple[NDArray[np.float32], Float]]:
-        """`labelled` in blocks of AT_ONCE frames: beside the sound itself, little is in memory."""
+        """`labelled` in blocks of AT_ONCE frames: of a long file, little is in memory."""
         self.refuse_others(recording)
-        samples = recording.load()
-        for first in range(0, max(1, len(recording.frame_ids)), AT_ONCE):
-            rows = slice(first, first + AT_ONCE)
-            some = replace(
-                recording,
-                frame_ids=recording.frame_ids[rows],
-                azimuth=recording.azimuth[rows],
-                load=lambda: samples,
-            )
-            yield self.labelled(some)
+        for part, cut in recording.parts(AT_ONCE):
+            there = part.n_sources > 0
+            yield self.features(cut[there]), wrap(part.azimuth[there] - self.fit.turn)
 
     def features(self, cut: NDArray[Any]) -> NDArray[np.float32]:
         """GCC-PHAT of frames, (n_frames, n_features)."""
