@@ -150,4 +150,8 @@ def test_an_evaluation_in_words_and_json(tyto: Tyto) -> None:
     found = json.loads(
         tyto("check", "--evaluate", "1", "-a", "respeaker-4mic-hat", "--seed", "3", "--json").out
     )
-    assert (found["right"], found["trials"], found["mixup"]) == (1, 1, "order")
+    assert (found["right"], found["trials"], found["mixup"], found["seconds"]) == (1, 1, "order", 3.0)
+    hat = ("-a", "respeaker-4mic-hat")
+    short = tyto("check", "--evaluate", "1", *hat, "--seed", "3", "--seconds", "1", "--json")
+    assert json.loads(short.out)["seconds"] == 1.0
+    assert "1 to 60 seconds" in tyto("check", "--evaluate", "1", *hat, "--seconds", "0.2").error

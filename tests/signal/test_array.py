@@ -192,8 +192,8 @@ def test_turned_round_the_core_v2_answers_what_an_independent_test_heard() -> No
         assert distance(float(maps.mean(axis=0).argmax()), heard) <= 4
 
 
-def test_the_array_that_is_perhaps_mirrored_says_so() -> None:
-    assert "Perhaps mirrored" in load_array("respeaker-6mic").description
+def test_the_array_that_is_probably_mirrored_says_so() -> None:
+    assert "Probably mirrored" in load_array("respeaker-6mic").description
 
 
 toml_values = st.recursive(

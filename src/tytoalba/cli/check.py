@@ -56,6 +56,7 @@ def check(
         ),
     ] = 0,
     mixup: Annotated[str, typer.Option(help="What --evaluate mixes up: order, mounting, free.")] = "order",
+    seconds: Annotated[float, typer.Option(help="Length of each recording that --evaluate simulates.")] = 3.0,
     seed: Seed = 0,
     identity: IdentityFile = None,
 ) -> None:
@@ -80,7 +81,7 @@ def check(
     if evaluate:
         if recordings or table or output:
             raise TytoError("--evaluate simulates its recordings; give no files with it")
-        _evaluate(mics, evaluate, mixup, seed, json)
+        _evaluate(mics, evaluate, mixup, seconds, seed, json)
         return
     if output and (output.is_dir() or not output.parent.is_dir()):
         raise TytoError(f"cannot write {output}: give a file in a folder that is there")
@@ -187,15 +188,15 @@ def _as_json(
     }
 
 
-def _evaluate(array: MicArray, n_trials: int, mixup: str, seed: int, json: bool) -> None:
+def _evaluate(array: MicArray, n_trials: int, mixup: str, seconds: float, seed: int, json: bool) -> None:
     from tytoalba.diagnose.trials import MIXUPS, evaluate, summary
 
     known = {name: name for name in MIXUPS}
     if mixup not in known:
         raise TytoError(f"--mixup takes {', '.join(MIXUPS)}; got {mixup!r}")
     with progress_bar("trials") as steps:
-        trials = evaluate(array, n_trials, seed, known[mixup], on_progress=steps)
-    found = {"array": array.name, "mixup": mixup, "seed": seed, **summary(trials)}
+        trials = evaluate(array, n_trials, seed, known[mixup], seconds=seconds, on_progress=steps)
+    found = {"array": array.name, "mixup": mixup, "seconds": seconds, "seed": seed, **summary(trials)}
     if json:
         print_json(found)
         return
