@@ -14,7 +14,7 @@ from tests.helpers.updates import HOST, TcpReader, free_port, wait_until
 from tytoalba.data.demo import DEMO_ARRAY, demo_recording
 
 pytestmark = [pytest.mark.end_to_end, needs_mosquitto]
-TOKEN = "a token of many letters"
+TOKEN = "a-token-of-many-letters"
 
 
 def test_all_outputs_get_the_same_updates(tmp_path: Path) -> None:
