@@ -94,7 +94,7 @@ def test_a_lesson_outlives_a_hidden_page_and_not_the_server(server: Served, open
     page.get_by_role("button", name="Teach this direction").click()
     expect(message).to_have_text("Talk now.")
     page.evaluate(HIDE, True)
-    wait_until(lambda: server.get("/api/lessons/last")["state"] == "done", 30)
+    wait_until(lambda: server.get("/api/lessons/last")["state"] == "done", 30, pause=0.1)
     expect(message).to_have_text("Talk now.")
     page.evaluate(HIDE, False)
     expect(message).to_contain_text("Learned")
