@@ -15,8 +15,11 @@ import pytest
 
 from tests.golden import codes
 from tests.helpers.states import ARRAY, write_wave
+from tytoalba.learning.inputs import views_of
 from tytoalba.learning.prior.registry import shipped_priors
-from tytoalba.signal.array import builtin_arrays
+from tytoalba.localizer.frontend import FrontEnd
+from tytoalba.localizer.localizer import Localizer
+from tytoalba.signal.array import builtin_arrays, load_array
 
 KERNELS = ("Haswell", "Prescott", "SkylakeX", "Sandybridge", "Nehalem", "Zen", "NEOVERSEN1", "ARMV8")
 SMALL = ("respeaker-usb-4", "respeaker-4mic-hat", "pepper", "respeaker-core-v2")
@@ -114,8 +117,23 @@ def test_lessons_of_every_kernel_are_forgotten_with_every_other(tmp_path: Path) 
 def test_codes_are_what_they_were_on_any_machine(name: str, device: str | None) -> None:
     stored = json.loads(codes.STORED.read_text(encoding="utf-8"))
     assert stored.keys() == builtin_arrays().keys()
-    assert {each for each, digests in stored.items() if "codes" in digests} == shipped_priors().keys()
+    assert {"codes", "scores"} <= stored[name].keys()
     assert codes.codes(name, device) == stored[name]
+
+
+def test_an_array_without_a_prior_of_its_own_has_codes_by_the_prior_that_fits() -> None:
+    """As a localizer of that array has them, whose microphones have another order than the prior's."""
+    array = load_array("respeaker-core-v2")
+    assert array.name not in shipped_priors()
+    localizer = Localizer.new(array, n_features=codes.N_CODES, seed=codes.SEED)
+    front = FrontEnd(array, localizer.state.prior)
+    assert front.fit.order != tuple(range(array.n_mics))
+    inputs, found = localizer.state.learner.inputs, []
+    for _, order in views_of(inputs.task)[:2]:
+        found += inputs.codes(front.features(codes.sound(array))[:, order])
+    stored = json.loads(codes.STORED.read_text(encoding="utf-8"))[array.name]
+    assert codes._sha256(*found[::2]) == stored["codes"]
+    assert codes._sha256(*found[1::2]) == stored["scores"]
 
 
 @pytest.mark.end_to_end

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,7 @@ from numpy.typing import NDArray
 from tytoalba.learning.inputs import Inputs, views_of
 from tytoalba.learning.method import Task
 from tytoalba.learning.prior.features import prior_gcc
-from tytoalba.learning.prior.prior import Prior
-from tytoalba.learning.prior.registry import shipped_priors
+from tytoalba.learning.prior.registry import fitting_prior
 from tytoalba.signal.array import MicArray, builtin_arrays, load_array
 from tytoalba.signal.audio import levels
 
@@ -58,7 +58,7 @@ def sound(array: MicArray) -> NDArray[np.float32]:
 
 
 def codes(name: str, device: str | None = None) -> dict[str, str]:
-    """Digests of levels and features of an array's sound, and where there is a prior of codes and scores.
+    """Digests of levels and features of an array's sound, and of codes and scores by the prior that fits it.
 
     device: of torch, else numpy.
     """
@@ -72,10 +72,10 @@ def codes(name: str, device: str | None = None) -> dict[str, str]:
         frames = torch.from_numpy(frames).to(device)
     X = gcc(frames).reshape(len(frames), gcc.n_features)
     heard = {"levels": _sha256(level), "features": _sha256(X)}
-    if name not in shipped_priors():
-        return heard
-    prior = Prior.load(shipped_priors()[name])
-    task = Task(gcc.n_features, seed=SEED, array=array, gcc=gcc)
+    prior, how = fitting_prior(array)  # its microphones may have another order
+    gcc = prior_gcc(prior.array)
+    X = gcc(how.in_order(frames)).reshape(len(frames), gcc.n_features)
+    task = Task(gcc.n_features, seed=SEED, array=prior.array, gcc=gcc)
     inputs = Inputs(task, prior, N_CODES, 1.5, 1.0, SEED)
     found = [part for _, order in views_of(task)[:2] for part in inputs.codes(X[:, order])]
     return heard | {"codes": _sha256(*found[::2]), "scores": _sha256(*found[1::2])}
@@ -91,6 +91,7 @@ def _sha256(*parts: Any) -> str:
 
 def main(arguments: list[str]) -> int:
     """Compare, or write; the number of arrays that differ."""
+    os.environ["TYTO_PRIORS"] = str(Path(__file__).parent / "none")  # only those that are shipped
     device = next((a.removeprefix("--device=") for a in arguments if a.startswith("--device=")), None)
     names = [a for a in arguments if not a.startswith("--")] or list(builtin_arrays())
     found = {name: codes(name, device) for name in names}
