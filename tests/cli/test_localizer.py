@@ -340,6 +340,7 @@ def test_an_exact_model_is_sealed_and_as_secret_as_the_state(tyto: Tyto, folder:
     assert f"m.model.age: {megabytes('m.model.age')} MB, exact, signed: m.model.age.sig\n" in ran.err
     assert "this file is as secret as the state" in ran.err
     assert "all the more so: 4 frames are fewer than 20 for each of the 40 features" in ran.err
+    assert "the release gate counts frames, not people" in ran.err
     assert not Path("m.model").exists()
     ran = tyto("export", "k.tyto", "m.model", "--exact", "--plain")
     assert ran.code == 0

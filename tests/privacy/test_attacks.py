@@ -334,6 +334,9 @@ def test_the_gate() -> None:
     assert len(release_gate(999, 50, 19, counts)) == 3
     counts[200] = 20
     assert release_gate(1000, 50, 20, counts) == []
+    counts = np.zeros(360, np.int64)
+    counts[77] = 6000
+    assert release_gate(6000, 300, 6000, counts) == []  # one recording of one person: frames are counted
     with pytest.raises(TytoError, match="counts"):
         release_gate(1000, 50, 20, [-1, 2])
     with pytest.raises(TytoError, match="negative"):

@@ -145,6 +145,7 @@ def test_the_command_says_what_is_stored_and_what_was_found(
     assert "the state after forgetting them is the same to the byte as before" in ran.out
     assert "one frame learned between two states is found among" in ran.out
     assert "not to be released: " in ran.out
+    assert "the release gate counts frames, not people" in " ".join(ran.out.split())
     assert "What models give away" in ran.out
     assert "no budget is spent" in " ".join(ran.out.split())
     report = json.loads((tmp_path / "audit.json").read_text())

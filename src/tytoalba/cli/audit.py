@@ -184,6 +184,8 @@ def _print_model(report: dict[str, Any]) -> None:
 
 
 def _print_state(report: dict[str, Any]) -> None:
+    from tytoalba.localizer.release import GATE_COUNTS
+
     if report["places"]:
         where = ", ".join(f"{key} {value}" for key, value in report["places"].items())
         out.print(f"where people stood: {where}")
@@ -204,6 +206,8 @@ def _print_state(report: dict[str, Any]) -> None:
     print_exports(report["exports"])
     for reason in report["release"]:
         out.print(f"not to be released: {reason}")
+    proof = "" if report["release"] else ". It has nothing against this state, which proves nothing"
+    out.print(GATE_COUNTS + proof)
 
 
 def print_exports(exports: Mapping[str, Mapping[str, Any]]) -> None:

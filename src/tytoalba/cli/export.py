@@ -192,7 +192,7 @@ def _size(path: Path) -> str:
 
 
 def _print_exported(written: Exported) -> None:
-    from tytoalba.localizer.release import UNITS
+    from tytoalba.localizer.release import GATE_COUNTS, UNITS
 
     size = _size(written.path)
     signed = f", signed: {written.signature}" if written.signature else ""
@@ -204,6 +204,7 @@ def _print_exported(written: Exported) -> None:
         )
         for reason in written.advice:
             note(f"all the more so: {reason}")
+        note(GATE_COUNTS)
         return
     say(f"{written.path}: {size}, private{signed}")
     out.print(

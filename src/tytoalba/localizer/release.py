@@ -42,10 +42,14 @@ LESSONS_OF_A_PERSON = 4
 """What a person adds counts as much as this many lessons that agree, at most."""
 FRAMES_A_FEATURE, SMALLEST_PHASE, SMALLEST_DIRECTION, REACH = 20, 20, 20, 5.0
 """The release gate: frames for each feature, in a phase, and within REACH degrees of a taught direction."""
+GATE_COUNTS = "the release gate counts frames, not people: one person who taught enough frames passes it"
+"""Said wherever its advice is."""
 
 
 def release_gate(n_frames: int, n_features: int, smallest_phase: int, counts: ArrayLike) -> list[str]:
     """Reasons against giving a model away; none if it is empty. It lowers the risk and proves nothing.
+
+    It counts frames, not people: one long recording of one person passes.
 
     n_frames: learned; n_features: D; smallest_phase: frames of the smallest lesson that states were saved
     around; counts: frames of each direction (n_directions,).
