@@ -12,6 +12,7 @@ from typing import Any
 
 from tytoalba.errors import TytoError
 from tytoalba.localizer.localizer import Localizer
+from tytoalba.localizer.onnx.files import is_onnx_of_ours
 from tytoalba.storage.age import is_sealed, open_bytes
 from tytoalba.storage.keys import read_identities
 from tytoalba.storage.ledger import Ledger
@@ -93,6 +94,10 @@ def _content(name: str, data: bytes) -> str:
         return f"{len(lines)} keys"
     if name.endswith(".json"):
         return f"JSON {sorted(json.loads(data)) if name != 'results.json' else len(data)}"
+    if name.endswith(".onnx"):
+        if not is_onnx_of_ours(data):
+            raise ValueError("no ONNX file of ours")
+        return "a graph"
     if name.endswith((".png", ".svg")):
         return "a picture" if data.rstrip().endswith((b"IEND\xaeB`\x82", b"</svg>")) else "half a picture"
     return hashlib.sha256(data).hexdigest()[:16]

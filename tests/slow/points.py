@@ -37,6 +37,7 @@ def asked(name: str) -> int:
 def missing(name: str) -> list[str]:
     """What is not here and is needed."""
     needs = (*NEEDS, "dp_accounting") if "export" in name or "signature" in name else NEEDS
+    needs = (*needs, "onnx") if "--onnx" in name else needs
     found = [module for module in needs if importlib.util.find_spec(module) is None]
     if sys.platform != "linux" or world.compiler() is None:
         found.append("a C compiler on Linux")

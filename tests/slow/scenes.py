@@ -100,6 +100,7 @@ SCENES = {
             TAUGHT,
             plain=(PLAIN_MODEL,),
         ),
+        Scene("export --onnx", ("export", "k.tyto", "k.onnx", "--onnx"), TAUGHT),
         Scene("export --exact --plain", ("export", "k.tyto", "k.model", "--exact", "--plain"), TAUGHT),
         Scene(
             "restore",
