@@ -31,7 +31,7 @@ end-to-end: install ## tests that need a browser, a sound server or several proc
 	$(PIP) --constraint constraints.txt --editable '.[end-to-end]'
 	$(PYTEST) -m end_to_end
 
-test-slow: install ## tests that take minutes, then kills, full disks and a million hostile files: 90 minutes
+test-slow: install ## tests that take minutes, then an hour of listening, kills, full disks and a million hostile files
 	$(PYTEST) -m slow
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.slow.run --processes 2 --out $(OUT)/slow
 

@@ -129,10 +129,18 @@ def test_a_block_that_changes_nothing_or_fails_writes_nothing(kit: Kit) -> None:
 def test_a_link_is_the_state_that_it_points_to(kit: Kit) -> None:
     link = kit.folder / "elsewhere.tyto"
     link.symlink_to(kit.folder / "k.tyto")
+    before = (kit.folder / "k.tyto").read_bytes()
     kit.add(link, 2)
     assert link.is_symlink()
+    assert (kit.folder / "k.tyto").read_bytes() != before
+    assert not ledger_path(link).exists()
     assert read(link).n_frames == read(kit.folder / "k.tyto").n_frames
     assert ledger_says(link) == ledger_says(kit.folder / "k.tyto")
+    new = kit.folder / "new.tyto"
+    new.symlink_to(kit.folder / "nowhere.tyto")
+    with pytest.raises(FileError, match=r"new\.tyto is there already"):
+        store.create(new, kit.start())
+    assert not (kit.folder / "nowhere.tyto").exists()
 
 
 def test_new_states_are_never_written_over_old_ones(kit: Kit) -> None:

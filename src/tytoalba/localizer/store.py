@@ -98,7 +98,9 @@ class Store:
         """Change the state: written when the block ends well, with a line in its ledger for what was done.
 
         An error in the block, or while writing, leaves the file as it was. Nobody else can change it
-        meanwhile. Calls of one kind (teach, learn; forget; merge) after each other are one line.
+        meanwhile. Calls of one kind (teach, learn; forget; merge) after each other are one line. Where the
+        path is a link, the file that it points to is changed, with the ledger beside that file, and the link
+        stays; a ledger or signature that is a link itself is refused.
         """
         with edit(self.path, self.keys, self.unsigned) as localizer:
             yield localizer
@@ -345,6 +347,9 @@ def edit(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Iterato
     The ledger gets what the localizer says that it did, if that is what happened to the state; else nothing
     is written. Changes of one kind after each other are one step. unsigned: see `read`; such a state gets no
     ledger by this. One that was signed without a ledger is signed again, by who changed it.
+
+    A link to a state is that state: what it points to is locked, changed and has the ledger beside it, and
+    the link stays. New files (`create`, models, keys) are never written where a link is.
     """
     path = Path(path).resolve()
     with locked(path):
