@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,6 +48,29 @@ def test_tytoalba_is_as_many_times_faster_as_it_claims() -> None:
         if not short:
             return
     pytest.fail(f"slower than claimed in each of six measurements: {short}")
+
+
+def test_the_pages_show_what_was_measured() -> None:
+    root = Path(__file__).parents[2]
+    page, other = (
+        " ".join((root / "docs" / f"{n}.md").read_text("utf-8").split()) for n in ("speed", "how-it-works")
+    )
+    rows = [speed.Speed(**row) for row in json.loads((root / "results" / "speed.json").read_text("utf-8"))]
+    for row in rows:
+        if not row.task.startswith("features"):
+            ratio = f"{row.ratio:.{1 if row.ratio < 100 else 0}f}" if row.ratio else ""
+            assert f"| {row.task} | {row.name} | {row.frames_per_second:.0f} | {ratio} |" in page
+    rate = {row.name: row.frames_per_second for row in rows}
+    costs = [
+        f"{rate[f'{name}, in floats'] / rate[f'{name}, the same on every machine']:.1f}"
+        for name in ("pepper", "respeaker-usb-4")
+    ]
+    pepper, usb = costs
+    assert (
+        f"in the same run {pepper} times that of the same features in floats for Pepper, and {usb} times"
+        in page
+    )
+    assert f"It takes {usb} to {pepper} times as long as GCC-PHAT in floats" in other
 
 
 def test_measurement_says_what_it_compared() -> None:
