@@ -8,8 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tytoalba.bench.releases import DEVICES, _times, markdown, measure_releases, off_drawing
+from tytoalba.bench.releases import (
+    DEVICES,
+    UNITS,
+    _people,
+    _Pool,
+    _times,
+    markdown,
+    measure_releases,
+    off_drawing,
+)
 from tytoalba.errors import TytoError
+from tytoalba.localizer.offsets import Offsets
 from tytoalba.signal.array import load_array
 
 pytest.importorskip("dp_accounting")
@@ -27,6 +37,16 @@ def test_lessons_are_drawn_once_while_there_are_enough() -> None:
     rng = np.random.default_rng(0)
     assert sorted(_times(5, 3, rng)) == [0, 0, 1, 1, 1]
     assert _times(5, 50, rng).sum() == 50
+
+
+def test_lessons_are_dealt_out_to_people() -> None:
+    """Four for each name, all of them and none twice: what they added is what all lessons added."""
+    offsets = [Offsets(np.full(8, 10**k), np.zeros(8, np.int64)) for k in range(6)]
+    people = _people(_Pool([], offsets, [1] * 6), np.array([1, 1, 2, 0, 1, 1]), np.random.default_rng(0))
+    own = [kept.release.lessons[0] for kept in people.values() if kept.release]
+    assert sum(own) == 110_211
+    assert [sum(map(int, str(n))) for n in own] == [4, 2]
+    assert len({kept.who for kept in people.values()}) == 2
 
 
 def test_wrong_sizes_are_refused() -> None:
@@ -61,11 +81,11 @@ def test_the_table_is_made_of_the_rows() -> None:
             "epsilon": e,
             "gain": e / 2,
         }
-        for unit in ("lesson", "frame")
+        for unit in UNITS
         for e in (1.0, 3.0, 10.0)
     ]
     assert markdown({"rows": rows})[0].startswith("| device | lessons | prior | exact | lesson, 1 |")
-    assert markdown({"rows": rows})[2] == "| d | 10 | 80.0 | +2.5 | +0.5 | +1.5 | +5.0 | +1.5 |"
+    assert markdown({"rows": rows})[2] == "| d | 10 | 80.0 | +2.5 | +0.5 | +1.5 | +5.0 | +1.5 | +1.5 |"
 
 
 def test_the_page_shows_the_results() -> None:

@@ -3,7 +3,7 @@
 A device is simulated whose microphones are not where its drawing has them; every recording of two seconds is
 a lesson. What it was taught is released with several promises, and prior, exact model and release answer for
 the same device in rooms and with voices that were not taught. Lessons beyond the number of simulated ones are
-drawn again from them.
+drawn again from them. For the unit person they are dealt out, four to each name.
 
 What was not built is measured beside it: noisy weights, that is sums of 500 random features times the error
 of the prior at each direction, each lesson bounded in the same way, with public or noisy products of
@@ -33,8 +33,8 @@ from tytoalba.localizer.budget import DELTA, needed_noise
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.model import Model
 from tytoalba.localizer.offsets import Offsets, moved, offsets_of
-from tytoalba.localizer.release import Unit, private_model
-from tytoalba.localizer.state import State
+from tytoalba.localizer.release import LESSONS_OF_A_PERSON, Unit, private_model
+from tytoalba.localizer.state import Kept, State
 from tytoalba.signal.angles import decode, decode_two
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.metrics import match, within
@@ -43,7 +43,7 @@ DEVICES = {"as drawn": (0.0, 0.0), "4.5 % wider, turned 1": (0.045, 1.0), "8 % w
 """How much wider than drawn (across its front), and turned by how many degrees."""
 N_LESSONS = (10, 30, 100, 300, 1000, 3000)
 EPSILONS = (1.0, 3.0, 10.0)
-UNITS: tuple[Unit, ...] = ("lesson", "frame")
+UNITS: tuple[Unit, ...] = ("lesson", "frame", "person")
 SECONDS = 2.0
 N_WEIGHTS, WIDE, LONGEST_ERROR, RIDGES = 3, 500, 3.5, (30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5)
 """Of noisy weights: how often noise is drawn, random features, the length to which errors are cut, ridges to
@@ -150,6 +150,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     maps = state.model().scores(test.flat)  # nothing is taught: the prior, from all sides
     of_prior = _hits(maps, test)
+    own = rng.spawn(1)[0]  # of people, so that the other units have the same noise with them and without
     rows = []
     for n in n_lessons:
         draws = [_times(len(pool.lessons), n, rng) for _ in range(n_releases)]
@@ -158,7 +159,8 @@ def _rows(
         for unit in UNITS:
             for epsilon in EPSILONS:
                 promise: tuple[float, Unit] = (epsilon, unit)
-                found = [_released(state, pool, times, maps, test, promise, rng) for times in draws]
+                drawn_by = own if unit == "person" else rng
+                found = [_released(state, pool, times, maps, test, promise, drawn_by) for times in draws]
                 rows.append({**common, "unit": unit, "epsilon": epsilon, **_summary(found, of_prior, test)})
     return rows
 
@@ -180,11 +182,24 @@ def _released(
     total = Offsets.none()
     for k in np.flatnonzero(times):
         total = total.plus(pool.offsets[k], sign=int(times[k]))
-    taught = Localizer(replace(state, release=total))
+    kept = _people(pool, times, rng) if unit == "person" else {}
+    taught = Localizer(replace(state, release=total, kept=kept))
     release = private_model(taught, epsilon, DELTA, unit, source=rng.bytes)
     if not release.worth.is_better or release.model.offset is None:
         return None
     return _hits(moved(maps, release.model.offset), test)
+
+
+def _people(pool: _Pool, times: NDArray[np.int64], rng: np.random.Generator) -> dict[str, Kept]:
+    """The lessons dealt out to people: what each of them added, as one that is kept."""
+    dealt = rng.permutation(np.repeat(np.arange(len(times)), times))
+    people: dict[str, Kept] = {}
+    for first in range(0, len(dealt), LESSONS_OF_A_PERSON):
+        own, name = Offsets.none(), f"person {first // LESSONS_OF_A_PERSON}"
+        for k in dealt[first : first + LESSONS_OF_A_PERSON]:
+            own = own.plus(pool.offsets[k])
+        people[name] = Kept(name, (0.0,), 0, release=own)
+    return people
 
 
 def _summary(
@@ -299,7 +314,15 @@ def _acc(hits: NDArray[np.floating]) -> float:
 
 def markdown(measured: dict[str, Any]) -> list[str]:
     """Lines of the table in docs/privacy.md: points that releases gain over the prior, and exact models."""
-    head = ["device", "lessons", "prior", "exact", *(f"lesson, {e:g}" for e in EPSILONS), "frame, 3"]
+    head = [
+        "device",
+        "lessons",
+        "prior",
+        "exact",
+        *(f"lesson, {e:g}" for e in EPSILONS),
+        "frame, 3",
+        "person, 3",
+    ]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     cells: dict[tuple[str, int], dict[str, str]] = {}
     for row in measured["rows"]:
