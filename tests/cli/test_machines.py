@@ -10,6 +10,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,7 +129,7 @@ def test_an_array_without_a_prior_of_its_own_has_codes_by_the_prior_that_fits() 
     localizer = Localizer.new(array, n_features=codes.N_CODES, seed=codes.SEED)
     front = FrontEnd(array, localizer.state.prior)
     assert front.fit.order != tuple(range(array.n_mics))
-    inputs, found = localizer.state.learner.inputs, []
+    inputs, found = localizer.state.learner.inputs, list[Any]()
     for _, order in views_of(inputs.task)[:2]:
         found += inputs.codes(front.features(codes.sound(array))[:, order])
     stored = json.loads(codes.STORED.read_text(encoding="utf-8"))[array.name]

@@ -76,7 +76,8 @@ class Kept:
 class State:
     """See the module. lessons: frames of each lesson by its keyed digest. array: as it is mounted.
 
-    owner: fingerprint of whose ledger (`store`) says what was learned; "" where there is none.
+    owner: fingerprint of whose ledger (`store`) says what was learned; "" where there is none. A claim: only
+    the ledger or signature beside the file, which sign the digest of all of this, make it more than that.
     release: sums for private releases; None in a state that was made before there were any.
     frontend: version of the front end (`FrontEnd`) that all its lessons came through.
     constants: digest of what the front end computes for itself (`Prior.steering_digest`); "" of version 1.
