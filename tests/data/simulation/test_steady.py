@@ -27,8 +27,7 @@ def spectrum(sound: NDArray[np.float64], rate: int = 16000) -> NDArray[np.float6
     power = np.abs(np.fft.rfft(sound)) ** 2
     hertz = np.fft.rfftfreq(len(sound), 1 / rate)
     level = [
-        10 * np.log10(power[(hertz >= low) & (hertz < high)].sum() + 1e-9)
-        for low, high in pairwise(BANDS)
+        10 * np.log10(power[(hertz >= low) & (hertz < high)].sum() + 1e-9) for low, high in pairwise(BANDS)
     ]
     return np.asarray(level - np.mean(level))
 
