@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import ceil, exp
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.special import ndtr
 
 dp_accounting = pytest.importorskip("dp_accounting")
 
@@ -20,6 +23,7 @@ from tytoalba.localizer.budget import (  # noqa: E402
     spent_by,
     spent_in,
 )
+from tytoalba.localizer.offsets import BOUND  # noqa: E402
 
 
 def step(what: str, **about: Any) -> Any:
@@ -33,6 +37,19 @@ def test_noise_is_what_dp_accounting_calibrates() -> None:
         )
         assert needed_noise(epsilon, 1e-6) == pytest.approx(found, rel=1e-5)
         assert epsilon_of(spent_by(needed_noise(epsilon, 1e-6)), 1e-6) <= epsilon
+
+
+def test_the_noise_keeps_its_promise_by_another_formula() -> None:
+    """That of Balle and Wang (2018) for real noise, and sums over whole numbers for the noise drawn here."""
+    for epsilon, delta in ((0.5, 1e-6), (3.0, 1e-6), (10.0, 1e-6), (3.0, 1e-9), (1.0, 1e-3)):
+        noise = needed_noise(epsilon, delta)
+        exact = ndtr(0.5 / noise - epsilon * noise) - exp(epsilon) * ndtr(-0.5 / noise - epsilon * noise)
+        assert 0.01 * delta < exact <= delta
+        sigma = ceil(noise * BOUND)
+        x = np.arange(-12 * sigma, 12 * sigma + BOUND, dtype=np.float64)
+        one, other = (np.exp(-0.5 * ((x - shift) / sigma) ** 2) for shift in (0, BOUND))
+        drawn = np.maximum(one - exp(epsilon) * other, 0).sum() / one.sum()
+        assert 0.01 * delta < drawn <= delta
 
 
 def test_several_releases_are_composed_as_the_accountant_does() -> None:
@@ -64,6 +81,23 @@ def test_a_release_beyond_the_budget_is_refused_and_says_what_is_left() -> None:
         require_left(lines, needed_noise(left + 0.02, 1e-6), 1e-6)
     with pytest.raises(TytoError, match="nothing is left"):
         require_left([step("created", budget=0.0)], noise, 1e-6)
+
+
+def test_a_larger_delta_does_not_make_the_budget_larger() -> None:
+    """The attack: thirteen releases at delta 1e-3, which together are worth epsilon 13 of 10 at 1e-6."""
+    lines, noise = [step("created", budget=10.0)], needed_noise(2.0, 1e-3)
+    while len(lines) < 20:
+        try:
+            after = require_left(lines, noise, 1e-3)
+        except TytoError:
+            break
+        lines.append(step("exported", noise=noise))
+        assert after == epsilon_of(spent_in(lines), 1e-6)
+    assert 9.0 < epsilon_of(spent_in(lines), 1e-6) <= 10.0
+    left = left_of(10.0, spent_in(lines), 1e-3)
+    assert 0 < left < 2.0
+    require_left(lines, needed_noise(left, 1e-3), 1e-3)
+    assert require_left([], needed_noise(1.0, 1e-9), 1e-9) == pytest.approx(1.0, abs=1e-4)  # a stricter one
 
 
 def test_the_budget_is_the_first_lines_and_else_the_usual() -> None:

@@ -192,6 +192,7 @@ def _size(path: Path) -> str:
 
 
 def _print_exported(written: Exported) -> None:
+    from tytoalba.localizer.budget import DELTA
     from tytoalba.localizer.release import GATE_COUNTS, UNITS
 
     size = _size(written.path)
@@ -214,7 +215,8 @@ def _print_exported(written: Exported) -> None:
     if worth is None:  # a private model in another form
         out.print("spent: nothing more than the model itself")
         return
-    out.print(f"spent, with all releases before: epsilon {written.spent:.2f} of {written.budget:g}")
+    at = f" (at delta {DELTA:g}, as budgets are)" if promise["delta"] > DELTA else ""
+    out.print(f"spent, with all releases before: epsilon {written.spent:.2f} of {written.budget:g}{at}")
     for weaker in written.weaker:
         note(f"an earlier release hid a {weaker} only: together they promise no more than that")
     on = f"on {worth.n_frames} simulated frames of devices that are off as the noisy sums say"

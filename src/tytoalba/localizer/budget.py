@@ -116,12 +116,16 @@ def budget_in(steps: Iterable[Step]) -> float:
 
 
 def require_left(steps: Iterable[Step], noise: float, delta: float) -> float:
-    """Refuse a release of this noise beyond the budget; returns the epsilon that will have been spent."""
-    lines = list(steps)
+    """Refuse a release of this noise beyond the budget; returns the epsilon that will have been spent.
+
+    A budget is of epsilon at `DELTA`, or a release with a larger delta would make it larger; at a smaller one
+    where a release promises that.
+    """
+    lines, asked, delta = list(steps), delta, min(delta, DELTA)
     budget, before = budget_in(lines), spent_in(lines)
     after = epsilon_of(before + spent_by(noise), delta)
     if after > budget + SLACK:
-        left = left_of(budget, before, delta)
+        left = left_of(budget, before, asked)
         raise TytoError(
             f"this release is beyond the budget: with it all would have spent epsilon {after:.2f} of "
             f"{budget:g} (spent so far {epsilon_of(before, delta):.2f}); "
@@ -132,10 +136,10 @@ def require_left(steps: Iterable[Step], noise: float, delta: float) -> float:
 
 
 def left_of(budget: float, spent: float, delta: float) -> float:
-    """The largest epsilon, to 0.01, of one more release within the budget; 0: none."""
-    low, high = 0, int(100 * min(budget, LARGEST_BUDGET))
+    """The largest epsilon, to 0.01, of one more release with this delta within the budget; 0: none."""
+    low, high, total = 0, int(100 * min(budget, LARGEST_BUDGET)), min(delta, DELTA)
     while low < high:
         middle = (low + high + 1) // 2
-        fits = epsilon_of(spent + spent_by(needed_noise(middle / 100, delta)), delta) <= budget + SLACK
+        fits = epsilon_of(spent + spent_by(needed_noise(middle / 100, delta)), total) <= budget + SLACK
         low, high = (middle, high) if fits else (low, middle - 1)
     return low / 100
