@@ -212,6 +212,17 @@ def test_a_copy_is_changed_only_as_a_state_of_its_own(kit: Kit) -> None:
     assert Ledger.open(ledger_path(path)).identity != Ledger.open(ledger_path(copy)).identity
 
 
+def test_who_reads_a_copy_can_still_change_the_original(kit: Kit) -> None:
+    path, copy = kit.folder / "k.tyto", kit.folder / "backup" / "k.tyto"
+    copy.parent.mkdir()
+    shutil.copy(path, copy)
+    shutil.copy(ledger_path(path), ledger_path(copy))
+    assert read(copy).n_frames == 6
+    kit.add(path, 2)
+    assert ledger_says(path)[1] == "verified"
+    refused(kit, copy, "is from before step 4")
+
+
 # ---- accepted on purpose ----
 
 

@@ -140,6 +140,8 @@ class History:
         self.seen = seen
         name, path = ledger.identity, place_of(self.path)
         now = recall()
+        if place and now.paths.get(path) != name:  # who reads a copy does not make the original one
+            place = _original(self.path, ledger, now) is None
         if now.ledgers.get(name) == seen and (not place or now.paths.get(path) == name):
             return
         with remembering() as memory:
@@ -184,6 +186,26 @@ def _refuse_rolled_back(path: Path, ledger: Ledger, seen: Seen) -> None:
         "back and went on from an earlier step"
     )
     raise RolledBackError(f"{what}; find the newest, or accept these on purpose: `tyto restore {path.name}`")
+
+
+def refuse_older(path: Path, digest: str, memory: Memory) -> None:
+    """Refuse a state (SHA-256 in hex) or a ledger that is older than this user has seen, wherever they lie.
+
+    Nothing else is looked at, such as who signed it: not even who takes unsigned files wants these.
+    """
+    try:
+        beside = ledger_beside(path)
+        ledger = Ledger.open(beside)
+        if (seen := memory.ledgers.get(ledger.identity)) is None:
+            return
+        ledger = Ledger.open(beside, trusted={entry.signer for entry in ledger.entries})
+        ledger.verify()
+        _refuse_rolled_back(path, ledger, seen)
+        ledger.check_state(digest, seen)
+    except RolledBackError:
+        raise
+    except (TytoError, OSError):
+        return
 
 
 def _original(path: Path, ledger: Ledger, memory: Memory) -> Path | None:

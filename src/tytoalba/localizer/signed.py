@@ -117,10 +117,16 @@ def sign(path: Path, kind: str, about: Facts | None = None, at_least: int = 0) -
     return signature
 
 
-def spent_by_signature(manifest: Manifest) -> float:
-    """What private releases of a state have spent, as its signature says; infinite where it does not."""
+def spent_by_signature(manifest: Manifest, by_ledger: float | None) -> float:
+    """What private releases of a state have spent, as its signature and its ledger say; the more counts.
+
+    by_ledger: None where there is no ledger, or none that is right. Infinite where neither says it.
+    """
     told = manifest.about.get(SPENT)
-    return float(told) if isinstance(told, int | float) and told >= 0 else inf
+    if told is None and by_ledger is not None:
+        return by_ledger
+    signed = float(told) if isinstance(told, int | float) and told >= 0 else inf
+    return signed if by_ledger is None else max(signed, by_ledger)
 
 
 def _told(spent: float) -> Facts:

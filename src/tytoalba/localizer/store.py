@@ -63,6 +63,7 @@ from tytoalba.localizer.history import (
     forget_place,
     ledger_beside,
     place_of,
+    refuse_older,
     remembered_facts,
 )
 from tytoalba.localizer.localizer import Change, Localizer
@@ -317,6 +318,7 @@ def _require_vouched(
     """Refuse a file that neither its ledger nor its signature vouches for."""
     place, kind = place_of(path), kind_of(data)
     if unsigned and place not in memory.paths and place not in memory.places:
+        refuse_older(path, _digest(data), memory)
         return
     is_signed = os.path.lexists(signature_path(path))
     has_ledger = os.path.lexists(ledger_beside(path))
@@ -479,13 +481,14 @@ def incoming(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Loc
     raw, data = _contents(path, keys)
     localizer = Localizer.from_bytes(data, str(path))
     assert localizer.state  # a model is refused
+    refuse_older(path, _digest(data), memory)  # or the last releases, which change no state, could be missing
     spent = _spent(path, localizer, _digest(data))
     localizer.spent = inf if spent is None else spent
     if unsigned and place_of(path) not in {*memory.paths, *memory.places}:
         return localizer
     if os.path.lexists(signature_path(path)):
         manifest = check_signature(path, raw, "state", memory, unsigned)
-        localizer.spent = spent_by_signature(manifest) if spent is None else spent
+        localizer.spent = spent_by_signature(manifest, spent)
     elif localizer.owner and os.path.lexists(ledger_beside(path)):
         _require_vouched(path, raw, data, localizer, memory, unsigned)
     else:
