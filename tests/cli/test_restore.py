@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from tests.helpers.commands import Tyto
 from tests.helpers.states import Kit, edit, make_kit, move_in, settle, wave, write_wave
 from tytoalba.storage.ledger import Ledger, ledger_path
 from tytoalba.storage.remembered import remembered_path
-from tytoalba.storage.signatures import signature_path
+from tytoalba.storage.signatures import TrustStore, signature_path
 
 pytest.importorskip("cryptography")
 
@@ -159,3 +161,25 @@ def test_links_that_somebody_planted_are_not_written_through(tyto: Tyto, kit: Ki
     ran = tyto("sign", "k.tyto")
     assert (ran.code, "link" in ran.error) == (2, True)
     assert (victim.read_text(), victim.stat().st_mode & 0o777) == ("mine", 0o644)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+@pytest.mark.filterwarnings("ignore::tytoalba.errors.TytoWarning")
+def test_a_pipe_that_somebody_planted_keeps_nobody_waiting(tyto: Tyto, kit: Kit) -> None:
+    """The attack: a ledger, a signature or what is remembered is a pipe that nobody writes to."""
+    TrustStore().path.touch(mode=0o600)
+    for path in (
+        *(ledger_path(kit.folder / "k.tyto"), signature_path(kit.folder / "k.tyto")),
+        *(remembered_path(), remembered_path().with_name("seen.json"), TrustStore().path),
+    ):
+        path.rename(kit.folder / "moved") if path.exists() else None
+        os.mkfifo(path)
+        if path.name == "seen.json":
+            remembered_path().rename(kit.folder / "memory")
+        signal.alarm(60)  # which ends the tests if somebody waits
+        codes = [tyto(*command).code for command in (("info", "k.tyto"), ("sign", "k.tyto"))]
+        signal.alarm(0)
+        assert set(codes) <= {0, 2}, path
+        path.unlink()
+        for name, back in (("moved", path), ("memory", remembered_path())):
+            (kit.folder / name).replace(back) if (kit.folder / name).exists() else None

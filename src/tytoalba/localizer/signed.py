@@ -42,7 +42,7 @@ def check_signature(path: Path, raw: bytes, kind: str, memory: Memory, unsigned:
 
     unsigned: who signed this path before need not be trusted any more. Returns what was signed.
     """
-    signature = read_bytes(signature_path(path), LARGEST, error=SignatureError)
+    signature = read_bytes(signature_path(path), LARGEST, error=SignatureError, pipes=False)
     signer = read_manifest(signature).signer
     name, place = _name(signer, kind, path), place_of(path)
     if not (unsigned and memory.places.get(place) == f"{signer} {kind}"):
@@ -83,8 +83,7 @@ def described(path: Path, raw: bytes, kind: str) -> str:
     if not os.path.lexists(signature_path(path)):
         return "nobody signed it"
     try:
-        check_signature(path, raw, kind, recall())
-        return f"signed by {read_manifest(signature_path(path).read_bytes()).signer}"
+        return f"signed by {check_signature(path, raw, kind, recall()).signer}"
     except TytoError as error:
         return f"NOT TRUE: {error}"
 
@@ -136,7 +135,7 @@ def _told(spent: float) -> Facts:
 def _signed_before(path: Path, signer: str) -> Manifest | None:
     """What the signature beside a file says already; None if it is none of this signer's."""
     try:
-        manifest = read_manifest(read_bytes(signature_path(path), LARGEST, error=SignatureError))
+        manifest = read_manifest(read_bytes(signature_path(path), LARGEST, error=SignatureError, pipes=False))
     except SignatureError:
         return None
     return manifest if manifest.signer == signer else None

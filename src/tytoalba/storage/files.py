@@ -31,19 +31,30 @@ def user_folder(kind: Literal["data", "config"] = "data") -> Path:
 
 
 def read_bytes(
-    path: str | Path, limit: int, *, forbidden: int = 0, error: type[TytoError] = FileError
+    path: str | Path,
+    limit: int,
+    *,
+    forbidden: int = 0,
+    error: type[TytoError] = FileError,
+    pipes: bool = True,
 ) -> bytes:
     """All that a small file holds.
 
     limit: bytes; a longer file is refused. forbidden: permission bits that it must not have; 0o077 for
-    secrets, 0o022 for what only its owner may write. error: what is raised. What was opened is judged, not
+    secrets, 0o022 for what only its owner may write. error: what is raised. pipes: False for files that the
+    user did not name: who plants a pipe there would have us wait for ever. What was opened is judged, not
     its name.
     """
     try:
-        if not (Path(path).is_file() or Path(path).is_fifo()):
+        if not (Path(path).is_file() or (pipes and Path(path).is_fifo())):
             raise error(f"{path} is not a file; check its spelling and the folder")
-        with Path(path).open("rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        waiting = 0 if pipes else getattr(os, "O_NONBLOCK", 0)
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | waiting)
+        with os.fdopen(handle, "rb") as file:
+            kind = os.fstat(handle).st_mode
+            if not (pipes or stat.S_ISREG(kind)):
+                raise error(f"{path} is not a file; check its spelling and the folder")
+            mode = stat.S_IMODE(kind)
             if mode & forbidden and sys.platform != "win32":
                 raise error(
                     f"{path} is open to others (mode {mode:o}): chmod 600 {path}. "

@@ -185,7 +185,7 @@ class Ledger:
             return False
         if head == first.previous or not (kept := archives(self.path)):
             return head == first.previous or 0 < length < first.sequence - 1  # what they were nobody can tell
-        contents = (read_bytes(file, LARGEST, error=LedgerError) for file in kept)
+        contents = (read_bytes(file, LARGEST, error=LedgerError, pipes=False) for file in kept)
         return any(
             hashlib.sha256(line).hexdigest() == head for each in contents for line in each.splitlines()
         )
@@ -356,7 +356,7 @@ class Ledger:
         with locked(self.path):
             self._require_unchanged()
             found = archives(self.path)
-            if not found or found[-1].read_bytes() != self._content:
+            if not found or _read(found[-1]) != self._content:
                 write_whole(archive(self.path, len(found) + 1), self._content, private=True, replace=False)
             write_whole(self.path, content, private=True)
         self._content, self._entries, self.torn = content, [entry], False
@@ -404,7 +404,9 @@ def keyed_id(key: SigningKey, data: bytes) -> str:
 
 
 def _read(path: Path) -> bytes:
-    return read_bytes(path, LARGEST, error=LedgerError) if os.path.lexists(path) else b""
+    if not os.path.lexists(path):
+        return b""
+    return read_bytes(path, LARGEST, error=LedgerError, pipes=False)
 
 
 def _write_at(path: Path, end: int, line: bytes) -> None:

@@ -17,7 +17,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ def recall() -> Memory:
     if not os.path.lexists(path):
         return Memory(signed=_old_sequences(), is_new=True)
     try:
-        return Memory.from_bytes(read_bytes(path, LARGEST, forbidden=0o022))
+        return Memory.from_bytes(read_bytes(path, LARGEST, forbidden=0o022, pipes=False))
     except (ValueError, OSError) as error:
         why = str(error) if isinstance(error, TytoError) else f"{path} is damaged: {error}"
         _warn(f"{why}. What was seen before is not known: {WITHOUT} this time")
@@ -152,10 +152,10 @@ def remembering() -> Iterator[Memory]:
 
 def _write(path: Path, content: bytes) -> None:
     try:
-        with suppress(FileNotFoundError):
+        if os.path.lexists(path):
             try:
-                Memory.from_bytes(path.read_bytes())
-            except ValueError:
+                Memory.from_bytes(read_bytes(path, LARGEST, pipes=False))
+            except (ValueError, TytoError):
                 path.replace(path.with_name(f"{path.name}.damaged"))
         write_whole(path, content, private=True)
     except (TytoError, OSError) as error:
@@ -168,7 +168,7 @@ def _old_sequences() -> dict[str, int]:
     if not os.path.lexists(path):
         return {}
     try:
-        known = json.loads(read_bytes(path, LARGEST))
+        known = json.loads(read_bytes(path, LARGEST, pipes=False))
         if not isinstance(known, dict) or not all(map(is_whole, known.values())):
             raise ValueError("not names with whole numbers")
     except (ValueError, OSError, RecursionError) as error:

@@ -192,7 +192,7 @@ class TrustStore(Container[str]):
     def _lines(self) -> Sequence[str]:
         if not self.path.exists():
             return []
-        content = read_bytes(self.path, 2**20, forbidden=0o022, error=KeyFileError)
+        content = read_bytes(self.path, 2**20, forbidden=0o022, error=KeyFileError, pipes=False)
         text = content.decode("utf-8", "replace").rstrip()
         return text.split("\n") if text else []
 
