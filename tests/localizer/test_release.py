@@ -101,6 +101,11 @@ def test_a_person_counts_no_more_than_a_few_lessons_and_the_unnamed_are_one_pers
     for kept in named.values():
         assert kept.release
         total = total.plus(kept.release)
+    spelt = ("Zo\u00eb", "Zoe\u0308", " zo\u00eb", "ZO\u00cb")  # one person, who would count as four
+    one = {f"k{k}": Kept(spelt[k % 4], (1.0,), 0, release=off_by(OFF, 2)) for k in range(20)}
+    assert (
+        np.linalg.norm(sums_of(replace(state, release=total, kept=one), "person")[0].astype(float)) <= bound
+    )
     sums, _ = sums_of(replace(state, release=total, kept=named), "person")
     assert np.array_equal(sums, total.lessons)  # twenty people of two lessons each: nothing is cut
 
@@ -235,6 +240,14 @@ def test_states_of_before_have_no_sums_for_it() -> None:
     model = private_model(Localizer(old), unit="frame").model
     assert model.private
     assert model.private["unit"] == "frame"
+
+
+def test_a_release_of_such_a_state_does_not_tell_its_seed() -> None:
+    """The attack: how much noise there is was written down, and how much is needed depends on the seed."""
+    states = [replace(small_state(seed=seed, n_features=60), release=None) for seed in (1, 2)]
+    headers = [opened(private_model(Localizer(s), unit="frame").model.to_bytes())[0] for s in states]
+    assert headers[0]["private"] == headers[1]["private"]
+    assert headers[0]["private"]["noise"] == needed_noise(3.0, 1e-6)
 
 
 def test_other_units_are_refused() -> None:

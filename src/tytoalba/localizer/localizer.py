@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import secrets
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -820,4 +821,5 @@ def _meant(kept: Kept, azimuth: Float | None, who: str | None, since: int | None
     place = azimuth is None or all(
         float(distance(np.asarray(kept.azimuth), a).min()) <= SAME_PLACE for a in azimuth
     )
-    return place and (who is None or kept.who == who) and (since is None or kept.time >= since)
+    named = who is None or unicodedata.normalize("NFC", kept.who) == unicodedata.normalize("NFC", who)
+    return place and named and (since is None or kept.time >= since)

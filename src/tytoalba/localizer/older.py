@@ -62,10 +62,11 @@ class _Probe:
     norm: float
 
 
-def older_estimate(state: State, noise: float, source: Source) -> tuple[Estimate, float]:
-    """The offset of a device from the sums of an older state, with noise; and that over the sensitivity.
+def older_estimate(state: State, noise: float, source: Source) -> Estimate:
+    """The offset of a device from the sums of an older state, with noise.
 
-    noise: times the most that one frame adds, what is needed; the result has a little more.
+    noise: times the most that one frame adds, what is needed. There is a little more of it: how much depends
+    on the secret seed, so nobody is told.
     """
     probe = _probe(state)
     row = ceil(SCALE**2 * probe.norm) + 1  # the most that one row adds, in whole steps
@@ -79,7 +80,7 @@ def older_estimate(state: State, noise: float, source: Source) -> tuple[Estimate
         value >> steps for value in (*_queries(state, probe), counted * state.learner.n_frames * n_views)
     ]
     noisy = np.array(exact, np.float64) + discrete_gaussian(N_COEFFICIENTS + 1, sigma, source)
-    return _interpreted(noisy * 2.0**steps, sigma * 2.0**steps, counted, probe), sigma / bound
+    return _interpreted(noisy * 2.0**steps, sigma * 2.0**steps, counted, probe)
 
 
 def _queries(state: State, probe: _Probe) -> list[int]:

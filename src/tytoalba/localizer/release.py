@@ -14,6 +14,7 @@ releases`, rows "weights"): after 3000 lessons they give less than these eight a
 from __future__ import annotations
 
 import os
+import unicodedata
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Literal
@@ -143,7 +144,7 @@ def private_model(
     if state.release is None and unit == "frame":
         from tytoalba.localizer.older import older_estimate
 
-        found, noise = older_estimate(state, needed, source)
+        found, noise = older_estimate(state, needed, source), needed
     else:
         sums, bound = sums_of(state, unit)
         sigma = ceil(needed * bound)
@@ -168,11 +169,16 @@ def sums_of(state: State, unit: Unit) -> tuple[Whole, int]:
     rest, named = state.release.lessons, dict[str, Whole]()
     for kept in state.kept.values():
         if kept.who and kept.release is not None:
-            own = kept.release.lessons
-            named[kept.who] = named.get(kept.who, np.zeros_like(own)) + own
+            own, person = kept.release.lessons, _person(kept.who)
+            named[person] = named.get(person, np.zeros_like(own)) + own
             rest = rest - own
     most = LESSONS_OF_A_PERSON * BOUND
     return np.sum([clipped(part, most) for part in (rest, *named.values())], axis=0), most
+
+
+def _person(who: str) -> str:
+    """Whom a name means: spellings that differ in case, spaces or how accents are coded are one person."""
+    return " ".join(unicodedata.normalize("NFKC", who).casefold().split())
 
 
 def _model(
