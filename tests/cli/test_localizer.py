@@ -252,7 +252,9 @@ def test_states_of_others_are_merged_when_they_are_signed_and_trusted(
     assert (
         tyto("trust", fingerprint, "--name", "Anna [/b]").out.splitlines()[-1] == f"{fingerprint}  Anna [/b]"
     )
-    assert tyto("merge", "k.tyto", "theirs.tyto").out == "merged 4 frames in 1 lesson\n"
+    merged = tyto("merge", "k.tyto", "theirs.tyto")
+    assert merged.out == "merged 4 frames in 1 lesson\n"
+    assert "what theirs.tyto learned is in two states now, each with a budget of its own" in merged.err
     assert json.loads(tyto("trust", "--json").out)[fingerprint] == "Anna [/b]"
     assert fingerprint not in tyto("trust", fingerprint, "--remove").out
     assert "tyto trust" in tyto("merge", "k2.tyto", "theirs.tyto").error

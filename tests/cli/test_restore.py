@@ -183,3 +183,6 @@ def test_a_pipe_that_somebody_planted_keeps_nobody_waiting(tyto: Tyto, kit: Kit)
         path.unlink()
         for name, back in (("moved", path), ("memory", remembered_path())):
             (kit.folder / name).replace(back) if (kit.folder / name).exists() else None
+    os.mkfifo("f.tyto")
+    assert "is a device, a pipe or a socket" in tyto("audit", "k.tyto", "--results", "f.tyto").error
+    assert "is a device, a pipe or a socket" in tyto("forget", "f.tyto", "--who", "ann").error

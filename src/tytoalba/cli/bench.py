@@ -152,8 +152,6 @@ def lessons(
     """
     from tytoalba.bench.lessons import measure_lessons
 
-    if results and results.is_dir():
-        raise TytoError(f"{results} is a directory, not a file to write")
     with progress_bar("lessons") as steps:
         measured = measure_lessons(
             array,
@@ -208,8 +206,6 @@ def releases(
     """
     from tytoalba.bench.releases import measure_releases
 
-    if results and results.is_dir():
-        raise TytoError(f"{results} is a directory, not a file to write")
     with progress_bar("devices") as steps:
         measured = measure_releases(
             array,
@@ -274,8 +270,6 @@ def tracking(
     """
     from tytoalba.bench.tracking import FOLLOWERS, Follower, measure_tracking
 
-    if results and results.is_dir():
-        raise TytoError(f"{results} is a directory, not a file to write")
     if odas_settings and not odas:
         raise TytoError("--odas-settings is for --odas BINARY")
     followers: dict[str, Follower] = dict(FOLLOWERS)

@@ -214,6 +214,12 @@ def merge(
                 f"nobody can say what private models of {path.name} have spent, so {model.name} has nothing "
                 f"left to spend; its ledger, or a signature by its owner (`tyto sign {path.name}`), would say"
             )
+    if any(other.owner for other in found):
+        names = " and ".join(path.name for path, other in zip(others, found, strict=True) if other.owner)
+        note(
+            f"what {names} learned is in two states now, each with a budget of its own: make private models "
+            "of one of them only"
+        )
     lessons = tuple(name for change in done for name in change.lessons)
     _print_change(Change("merged", sum(change.n_frames for change in done), lessons), model, as_json)
 

@@ -14,6 +14,16 @@ from typer.core import TyperCommand, TyperGroup
 
 from tytoalba.texts.printing import shown
 
+
+def _to_write(path: Path | None) -> Path | None:
+    """A file that is written after minutes of work: refused before where it cannot be."""
+    if path is not None:
+        from tytoalba.storage.writing import require_writable
+
+        require_writable(path)
+    return path
+
+
 ArrayOption = Annotated[
     str | None,
     typer.Option(
@@ -40,8 +50,14 @@ Speech = Annotated[
 ]
 Band = Annotated[str | None, typer.Option("--band", help="Frequencies to use, LOW-HIGH in Hz, or full.")]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: a GPU where there is one.")]
-Results = Annotated[Path | None, typer.Option("--results", help="Also write the results to this JSON file.")]
-Plot = Annotated[Path | None, typer.Option("--plot", help="Draw into this picture (png, svg, pdf, jpg).")]
+Results = Annotated[
+    Path | None,
+    typer.Option("--results", callback=_to_write, help="Also write the results to this JSON file."),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option("--plot", callback=_to_write, help="Draw into this picture (png, svg, pdf, jpg)."),
+]
 
 
 class Command(TyperCommand):

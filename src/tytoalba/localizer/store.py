@@ -80,7 +80,7 @@ from tytoalba.storage.sealed import opened
 from tytoalba.storage.signatures import TrustStore, find_signing_key, signature_path
 from tytoalba.storage.steps import START
 from tytoalba.storage.tensors import kind_of
-from tytoalba.storage.writing import remove_unfinished, write_whole
+from tytoalba.storage.writing import remove_unfinished, require_writable, write_whole
 
 WAIT = 5.0  # seconds for another tyto that is writing a state which somebody reads
 
@@ -354,6 +354,8 @@ def edit(path: str | Path, keys: Keys = None, unsigned: bool = False) -> Iterato
     the link stays. New files (`create`, models, keys) are never written where a link is.
     """
     path = Path(path).resolve()
+    if not path.is_dir():
+        require_writable(path)  # a pipe would keep it waiting
     with locked(path):
         memory = recall() if has_extra() else Memory()
         raw, data = _contents(path, keys)
