@@ -29,6 +29,11 @@ HEAD = 128
 """Bytes at the beginning that tell whether and how something is sealed, armored or not."""
 PIECE = 65536
 """Bytes that are moved at a time."""
+LARGEST_HEADER, MOST_RECIPIENTS = 2**17, 1000
+"""Of a sealed file, bytes and entries of the header, which age reads anew for each of them: ten times as many
+take a hundred times as long."""
+LOOK = 4096
+"""Bytes that are read at a time in search of the header's end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +177,7 @@ def open_stream(reader: BinaryIO, writer: BinaryIO, keys: Keys, name: str = "the
         raise SealError(f"{name} is empty (0 bytes); was the disk full when it was sealed? Copy it again")
     if not is_sealed(head):
         raise SealError(f"{name} is not sealed: it does not begin as age files do")
-    source.before = head
+    source.before = _with_header(source, head, name)
     pyrage = load_pyrage()
     if has_passphrase(head):
         sink.write(_open_with_passphrase(source.read(), keys, name))
@@ -182,6 +187,31 @@ def open_stream(reader: BinaryIO, writer: BinaryIO, keys: Keys, name: str = "the
         raise WrongKeyError(f"{name} is sealed, and no key was given: {REMEDY}")
     with _refusing(name, source, sink):
         pyrage.decrypt_io(source, sink, secrets)
+
+
+def _with_header(source: _Relay, start: bytes, name: str) -> bytes:
+    """What is sealed up to the end of its header, and a little more; refused where the header is too long."""
+    while True:
+        header, end, _ = _unarmored(start).partition(b"\n---")
+        is_long = len(header) > LARGEST_HEADER or (not end and len(start) > 2 * LARGEST_HEADER)
+        if is_long or header.count(b"\n->") > MOST_RECIPIENTS:
+            raise SealError(
+                f"{name} is damaged, or made to keep programs busy: its header has more than "
+                f"{MOST_RECIPIENTS} recipients or {LARGEST_HEADER} bytes"
+            )
+        if end or not (piece := source.read(LOOK)):
+            return start
+        start += piece
+
+
+def _unarmored(start: bytes) -> bytes:
+    """How sealed bytes begin, without their armor if they have one."""
+    if not start.startswith(ARMOR):
+        return start
+    text = b"".join(start[len(ARMOR) :].partition(b"-----END")[0].split())
+    with suppress(binascii.Error):
+        return binascii.a2b_base64(text[: len(text) // 4 * 4])
+    return b""
 
 
 def open_start(reader: BinaryIO, keys: Keys, size: int, name: str = "the stream") -> bytes:
