@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 PATIENCE = 90.0
 """Seconds without a new input after which a process hangs. Most inputs take a millisecond."""
+LOOK = 5.0
+"""Seconds between two looks whether who started a process is still there."""
 FORK = multiprocessing.get_context("fork")
 
 
@@ -119,7 +121,14 @@ def _serve(pipe: Connection, at: Any, folder: Path, do: Done) -> None:
     def tell(number: int) -> None:
         at[0] = number
 
-    while (job := pipe.recv()) is not None:
+    parent = os.getppid()
+    while True:
+        while not pipe.poll(LOOK):
+            if os.getppid() != parent:  # killed: nobody will send anything
+                shutil.rmtree(folder, ignore_errors=True)
+                return
+        if (job := pipe.recv()) is None:
+            return
         at[0] = job.start
         work = Path(tempfile.mkdtemp(dir=folder))
         pipe.send(do(job, work, tell))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -126,6 +128,31 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path, capsys: pytest.CaptureFi
     run.main(["--merge", str(tmp_path), str(tmp_path), "--out", str(merged)])
     assert summary(merged, {}, {})["kinds"]["labels"]["done"] == 600
     assert "labels" in capsys.readouterr().out
+
+
+ORPHAN = """
+import sys, time
+from pathlib import Path
+from tests.slow import pool
+def do(job, folder, tell):
+    Path(sys.argv[1]).write_text(str(folder.parent))
+    return time.sleep(0.5)
+pool.LOOK = 0.1
+print([*pool.work_through([pool.Job("a", i, i + 1) for i in range(1000)], do, 2)])
+"""
+
+
+def test_who_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
+    told, give_up = tmp_path / "folder", time.monotonic() + 60
+    with subprocess.Popen([sys.executable, "-c", ORPHAN, str(told)]) as run_of_it:
+        while not (told.exists() and told.read_text()):
+            assert time.monotonic() < give_up
+            time.sleep(0.05)
+        run_of_it.kill()
+    folder = Path(told.read_text())
+    while folder.exists():  # its process removes it when it ends
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
 
 
 def test_a_range_says_how_each_ended(tmp_path: Path) -> None:
