@@ -384,8 +384,19 @@ def test_too_few_speakers_are_refused() -> None:
 
 def test_talkers_who_do_not_fit_into_the_room_are_refused() -> None:
     far = replace(CLEAR, parts=(replace(CLEAR.parts[0], distances=(6.0, 7.0)),))
-    with pytest.raises(DataError, match=r"talkers up to 7\.0 m away do not fit into a room"):
+    with pytest.raises(DataError, match=r"talkers 6\.0 m away and more do not fit into a room"):
         Simulation(far, PEPPER, VOICES).recording((0, 0))
+
+
+@pytest.mark.usefixtures("calls")
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
+def test_talkers_of_every_preset_fit_into_its_rooms(preset: Preset) -> None:
+    """Two far ones on opposite sides of a small room come nearer: a data set never stops halfway."""
+    simulation = Simulation(replace(preset, seconds=0.18, two_sources=1.0), RESPEAKER, Monotone())
+    for number, part in enumerate(preset.parts):
+        for i in range(min(part.n_recordings, 150)):
+            far = np.linalg.norm(simulation.recording((number, i)).positions[:1, :, :2], axis=2)
+            assert ((far >= part.distances[0] - 1e-9) & (far <= part.distances[1])).all()
 
 
 def twin_accuracy(n_recordings: int, seconds: float) -> float:

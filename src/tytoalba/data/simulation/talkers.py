@@ -20,21 +20,34 @@ FADE = 0.01
 def place_talkers(
     room: Room, part: Part, preset: Preset, n_sources: int, rng: np.random.Generator
 ) -> tuple[Placement, Vector]:
-    """Talkers at uniform azimuths (metres, array's frame), and a place for the array where they fit in."""
+    """Talkers at uniform azimuths (metres, array's frame), and a place for the array where they fit in.
+
+    Where the room has no such place, as for two far talkers on opposite sides of a small room, the distances
+    are drawn again.
+    """
     azimuth = rng.uniform(*part.azimuths, n_sources)
     while n_sources == 2 and distance(*azimuth) < preset.separation:
         azimuth = rng.uniform(*part.azimuths, 2)
     far = rng.uniform(*part.distances, n_sources)
     up = rng.uniform(*preset.heights, n_sources)
     angle = np.deg2rad(azimuth)
-    talkers = np.stack([far * np.cos(angle), far * np.sin(angle), up], axis=1)
+    for _ in range(20):
+        talkers = np.stack([far * np.cos(angle), far * np.sin(angle), up], axis=1)
+        if placement := _place_array(room, talkers, rng):
+            return placement, talkers
+        far = rng.uniform(*part.distances, n_sources)
+    raise DataError(f"talkers {part.distances[0]} m away and more do not fit into a room of {room.size} m")
+
+
+def _place_array(room: Room, talkers: Vector, rng: np.random.Generator) -> Placement | None:
+    """A place for the array with all talkers (n_sources, 3) inside the room; None if none is found."""
     size = np.asarray(room.size)
     for _ in range(1000):
         spot = rng.uniform([0.5, 0.5, 0.9], [size[0] - 0.5, size[1] - 0.5, 1.4])
         placement = Placement((float(spot[0]), float(spot[1]), float(spot[2])), float(rng.uniform(0, 360)))
         if all(room.contains(spot + placement.to_room(talker), 0.25) for talker in talkers):
-            return placement, talkers
-    raise DataError(f"talkers up to {part.distances[1]} m away do not fit into a room of {room.size} m")
+            return placement
+    return None
 
 
 def somewhere(room: Room, placement: Placement, rng: np.random.Generator) -> Vector:
