@@ -300,7 +300,9 @@ def test_options_that_do_not_fit_are_refused_before_anything_is_read(
 
 def test_an_array_without_a_prior_is_told_how_to_get_one() -> None:
     mine = replace(LINEAR, name="mine", positions=tuple((2 * x, 3 * y, z) for x, y, z in LINEAR.positions))
-    with pytest.raises(TytoError, match=r"no prior fits .* mine; .* srp and music .*`tyto prior MINE\.toml"):
+    with pytest.raises(
+        TytoError, match=r"no prior fits .* mine; .* srp and music .*`tyto prior MINE\.toml.*\[train,sim\]"
+    ):
         locate(plane_wave(mine, 30.0, 0.5), mine, "prior")
     other_rate = replace(RESPEAKER, name="mine", sample_rate=48000)
     with pytest.raises(TytoError, match=r"mine is for 16000 Hz, .*\. Write sample_rate = 16000"):

@@ -114,6 +114,11 @@ def test_numbers_of_numpy_are_plain_numbers_in_the_file() -> None:
     assert MicArray.from_toml(array.rotated(np.float64(90)).to_toml()).yaw == 90.0
 
 
+def test_an_array_is_its_own() -> None:
+    mine = replace(load_array("pepper"), name="mine")
+    assert load_array(mine) is mine
+
+
 def test_short_file_gets_the_documented_defaults() -> None:
     array = MicArray.from_toml(
         'name = "pair"\nsample_rate = 8000\npositions = [[0.0, 0.1], [0, -0.1, 0.02]]\nfacing = 90'

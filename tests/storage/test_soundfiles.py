@@ -284,6 +284,7 @@ def test_channels_are_named_as_in_the_file() -> None:
             np.array([[0.0, 1.0, np.inf], [0.0, np.nan, np.nan]]),
             "3 samples are NaN or infinite, the first at 1;",
         ),
+        (np.array([[0.0, 0.0, np.inf]]), "1 sample is NaN or infinite, the first at 2;"),
         (np.array([[0.0, 1e30]]), "wrong sample format"),
     ],
 )

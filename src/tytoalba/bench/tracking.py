@@ -139,7 +139,7 @@ def measure_tracking(
     n_scenes: of each kind and seed. followers: `FOLLOWERS` if not given; they must be picklable with more
     than one process. The result is plain, for JSON.
     """
-    mics = array if isinstance(array, MicArray) else load_array(array)
+    mics = load_array(array)
     ways = FOLLOWERS if followers is None else followers
     tasks = scene_tasks(part, n_scenes, seeds)
     work = partial(_scores, mics, method, speech, part, ways)

@@ -21,6 +21,7 @@ from tytoalba.cli.console import (
 )
 from tytoalba.cli.options import AsJson, Command, Device, Group, Processes, Results, Seed, Speech
 from tytoalba.errors import TytoError
+from tytoalba.texts.printing import plural
 
 OutputFolder = Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")]
 
@@ -171,7 +172,7 @@ def lessons(
         print_json(measured)
         return
     out.print(
-        f"{seconds:g} s of teaching at a direction, {homes * directions} lessons: accuracy there "
+        f"{seconds:g} s of teaching at a direction, {plural(homes * directions, 'lesson')}: accuracy there "
         f"{measured['before']:.1f} -> {measured['after']:.1f} %, elsewhere "
         f"{measured['others_before']:.1f} -> {measured['others_after']:.1f} %",
         soft_wrap=True,

@@ -19,7 +19,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from tytoalba.errors import ArrayError, TytoError
-from tytoalba.texts.printing import shown, without_secrets
+from tytoalba.texts.printing import plural, shown, without_secrets
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -127,15 +127,6 @@ def _one_line(message: object) -> str:
 def put(line: object) -> None:
     r"""A line of a result on standard output, at once; control characters are spelled out, as in \\x1b."""
     print(shown(line), flush=True)
-
-
-def plural(n: int, noun: str, nouns: str = "") -> str:
-    """A number and its noun.
-
-    >>> plural(1, "recording"), plural(2, "recording"), plural(2, "process", "processes")
-    ('1 recording', '2 recordings', '2 processes')
-    """
-    return f"{n} {noun if n == 1 else nouns or noun + 's'}"
 
 
 def print_json(value: Any) -> None:

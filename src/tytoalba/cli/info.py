@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from tytoalba.cli.console import out, plural, print_json, say
+from tytoalba.cli.console import out, print_json, say
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.cli.options import AsJson, IdentityFile, Plot
+from tytoalba.texts.printing import plural
 
 if TYPE_CHECKING:
     from tytoalba.localizer.store import Store

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tytoalba.cli.console import chosen_array, note, out, plural, print_json, progress_bar, say
+from tytoalba.cli.console import chosen_array, note, out, print_json, progress_bar, say
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile, Unsigned
 from tytoalba.errors import TytoError
+from tytoalba.texts.printing import plural
 
 if TYPE_CHECKING:
     from tytoalba.data.recording import Recording

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TextIO
 
 import typer
 
-from tytoalba.cli.console import chosen_array, csv_line, note, parse_band, plural, say
+from tytoalba.cli.console import chosen_array, csv_line, note, parse_band, say
 from tytoalba.cli.options import ArrayOption, Band, IdentityFile, Plot, Unsigned
 from tytoalba.cli.tracks import background_of, print_tracks
 from tytoalba.errors import TytoError
-from tytoalba.texts.printing import shown
+from tytoalba.texts.printing import plural, shown
 
 if TYPE_CHECKING:
     from tytoalba.localizer.localizer import Localizer

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tytoalba.cli.console import parse_band, plural, progress_bar, say
+from tytoalba.cli.console import parse_band, progress_bar, say
+from tytoalba.texts.printing import plural
 
 
 def simulate(

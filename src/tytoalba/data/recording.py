@@ -16,6 +16,7 @@ from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import BLOCK, Framer
 from tytoalba.storage.age import Keys
 from tytoalba.storage.soundfiles import read_audio, stream_audio
+from tytoalba.texts.printing import plural
 
 FRAME_LENGTH = 8192
 HOP = 4096
@@ -116,8 +117,8 @@ class Recording:
 
     def _too_short(self, n_samples: int) -> DataError:
         return DataError(
-            f"recording {self.name!r} has {n_samples} samples, but frame {self.frame_ids.max()} is labelled; "
-            "the sound is cut short or the labels belong to another file"
+            f"recording {self.name!r} has {plural(n_samples, 'sample')}, but frame {self.frame_ids.max()} is "
+            "labelled; the sound is cut short or the labels belong to another file"
         )
 
 

@@ -201,4 +201,5 @@ def _readable_again(source: Any) -> bool:
 
 
 def _silent(n_frames: int) -> str:
-    return f"there is nothing to learn from: all {n_frames} frames are silent (below {SILENCE_DB:g} dB)"
+    who = "the only frame is" if n_frames == 1 else f"all {n_frames} frames are"
+    return f"there is nothing to learn from: {who} silent (below {SILENCE_DB:g} dB)"

@@ -26,6 +26,7 @@ from tytoalba.storage.ledger import Ledger, ledger_path, new_id
 from tytoalba.storage.remembered import Memory, Seen, recall, remembered_path, remembering
 from tytoalba.storage.signatures import SigningKey, require_trusted, signing_key_path
 from tytoalba.storage.steps import START, Entry, Facts, undone
+from tytoalba.texts.printing import plural
 
 
 def ledger_beside(path: str | Path) -> Path:
@@ -161,7 +162,7 @@ def _trusted_ledger(path: Path, owner: str, memory: Memory, key: SigningKey | No
         raise FileError(
             f"{path} belongs to a ledger, and {beside.name} is not beside it: put it back"
             + (f" (is it {plain.name}?)" if plain != beside and plain.exists() else "")
-            + (f" (it had {seen.length} steps when it was last seen)" if seen else "")
+            + (f" (it had {plural(seen.length, 'step')} when it was last seen)" if seen else "")
             + "; without it nobody can say whether this state is the newest. To go on without: "
             f"`tyto restore {path.name}`"
         )
@@ -254,8 +255,8 @@ def acceptance(path: Path, owner: str, digest: str, memory: Memory, key: Signing
     if not os.path.lexists(beside):
         n_lost = known.length if known else 0
         words = (
-            f"{beside.name} is missing{f', and had {n_lost} steps' if n_lost else ''}. A new one begins "
-            "here. What was forgotten or exported before is not known, so nothing more can be released"
+            f"{beside.name} is missing{', and had ' + plural(n_lost, 'step') if n_lost else ''}. A new one "
+            "begins here. What was forgotten or exported before is not known, so nothing more can be released"
         )
         about: dict[str, str | int | float] = {"step": 0, "lost": n_lost, "spent": -1}
         return Acceptance(words, about, Ledger.open(beside, key))
@@ -303,9 +304,10 @@ def _undoing(path: Path, ledger: Ledger, seen: Seen | None, digest: str) -> Acce
     if gone or lost:
         words.append(f"it is from before {undone([*gone, *lost])}")
     if n_forgotten:
-        words.append(f"{n_forgotten} frames that were forgotten since would be there again")
+        frames = plural(n_forgotten, "frame that was", "frames that were")
+        words.append(f"{frames} forgotten since would be there again")
     if seen:
-        words.append(f"its ledger was seen with {seen.length} steps and has {ledger.length}")
+        words.append(f"its ledger was seen with {plural(seen.length, 'step')} and has {ledger.length}")
         if seen.n_exports > ledger.seen().n_exports:
             about["spent"] = -1  # nobody knows how much, so all
             words.append("models were exported since, so nothing more can be released privately")

@@ -44,6 +44,7 @@ from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.audio import SILENCE_DB
 from tytoalba.storage.age import Keys
 from tytoalba.storage.tensors import kind_of
+from tytoalba.texts.printing import plural
 
 LONGEST_NAME = 200
 SOURCE = 0.3
@@ -152,7 +153,7 @@ class Localizer:
         >>> Localizer.new("respeaker-usb-4", n_features=50).n_frames
         0
         """
-        mics = array if isinstance(array, MicArray) else load_array(array)
+        mics = load_array(array)
         known = prior or fitting_prior(mics)[0]
         if n_features is not None:
             options["n_features"] = n_features
@@ -312,7 +313,7 @@ class Localizer:
     def __repr__(self) -> str:
         array, what = self.array, "Localizer" if self.can_learn else "Localizer, a model,"
         mics = f"{array.n_mics} microphones, {array.sample_rate} Hz"
-        return f"<{what} of {array.name} ({mics}), {self.n_frames} frames taught>"
+        return f"<{what} of {array.name} ({mics}), {plural(self.n_frames, 'frame')} taught>"
 
     # ---- locating ----
 
@@ -754,7 +755,7 @@ class Localizer:
         if azimuth is not None:
             near = to_class(wrap(azimuth - self._frontend.fit.turn))
             n_frames = int(self.state.learner.counts[near].sum())
-            reason += f"; {n_frames} frames were taught there without keeping"
+            reason += f"; {plural(n_frames, 'frame was', 'frames were')} taught there without keeping"
         return (
             f"{reason}. What was not kept can only be taken away with its recording: give it again, with its "
             "azimuth (nobody else's sound can stand for it)"

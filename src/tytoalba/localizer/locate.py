@@ -140,7 +140,7 @@ def new_stream(
 ) -> Stream:
     """What `locate` runs on, with its options."""
     if isinstance(array, MicArray | str | Path):
-        mics = array if isinstance(array, MicArray) else load_array(array)
+        mics = load_array(array)
         if taught_only:
             raise TytoError("taught_only needs a Localizer: a method was never taught")
         finder = MapFinder(mics, method or "srp", n_sources, band)

@@ -27,6 +27,7 @@ from tytoalba.localizer.budget import DELTA, EPSILON, needed_noise
 from tytoalba.localizer.model import Model
 from tytoalba.localizer.noise import Source, discrete_gaussian
 from tytoalba.localizer.offsets import BOUND, N_COEFFICIENTS, N_SUMS, Whole, clipped, offset_curve
+from tytoalba.texts.printing import plural
 
 if TYPE_CHECKING:
     from tytoalba.localizer.localizer import Localizer
@@ -72,13 +73,13 @@ def release_gate(n_frames: int, n_features: int, smallest_phase: int, counts: Ar
     reasons = []
     if n_frames < FRAMES_A_FEATURE * n_features:
         reasons.append(
-            f"{n_frames} frames are fewer than {FRAMES_A_FEATURE} for each of the {n_features} features "
-            f"({FRAMES_A_FEATURE * n_features}): members can be told from others"
+            f"{plural(n_frames, 'frame is', 'frames are')} fewer than {FRAMES_A_FEATURE} for each of the "
+            f"{n_features} features ({FRAMES_A_FEATURE * n_features}): members can be told from others"
         )
     if smallest_phase < SMALLEST_PHASE:
         reasons.append(
-            f"the smallest phase has {smallest_phase} frames, fewer than {SMALLEST_PHASE}: two states around "
-            "it give them away"
+            f"the smallest phase has {plural(smallest_phase, 'frame')}, fewer than {SMALLEST_PHASE}: two "
+            "states around it give them away"
         )
     reach = int(REACH * len(taught) / 360.0)
     around = np.sum([np.roll(taught, k) for k in range(-reach, reach + 1)], axis=0)
@@ -86,8 +87,8 @@ def release_gate(n_frames: int, n_features: int, smallest_phase: int, counts: Ar
     if len(rare):
         shown = ", ".join(f"{azimuth:g}" for azimuth in rare[:5]) + (", ..." if len(rare) > 5 else "")
         reasons.append(
-            f"{len(rare)} directions have fewer than {SMALLEST_DIRECTION} frames within {REACH:g} degrees "
-            f"({shown}): their columns are nearly those frames"
+            f"{plural(len(rare), 'direction has', 'directions have')} fewer than {SMALLEST_DIRECTION} frames "
+            f"within {REACH:g} degrees ({shown}): their columns are nearly those frames"
         )
     return reasons
 

@@ -295,13 +295,14 @@ def builtin_arrays() -> dict[str, MicArray]:
     return {array.name: array for array in arrays}
 
 
-def load_array(name_or_path: str | Path) -> MicArray:
+def load_array(array: MicArray | str | Path) -> MicArray:
     """A built-in array by its name, or any array from its TOML file.
 
     Parameters
     ----------
-    name_or_path : str or Path
-        A name of `builtin_arrays` (`tyto array list`), or a TOML file (docs/your-array.md).
+    array : MicArray, str or Path
+        A name of `builtin_arrays` (`tyto array list`), or a TOML file (docs/your-array.md). An array is given
+        back as it is.
 
     Returns
     -------
@@ -317,15 +318,17 @@ def load_array(name_or_path: str | Path) -> MicArray:
     >>> load_array("pepper").channels
     (0, 1, 2, 3)
     """
-    builtin = builtin_arrays()
-    if str(name_or_path) in builtin:
-        return builtin[str(name_or_path)]
-    path = Path(name_or_path)
+    if isinstance(array, MicArray):
+        return array
+    builtin, name = builtin_arrays(), str(array)
+    if name in builtin:
+        return builtin[name]
+    path = Path(array)
     if not path.is_file():
-        near = get_close_matches(str(name_or_path).lower(), builtin, 1)
+        near = get_close_matches(name.lower(), builtin, 1)
         meant = f" (did you mean {near[0]}?)" if near else ""
         raise ArrayError(
-            f"no array called {str(name_or_path)!r}{meant} and no such file; built in: {', '.join(builtin)}. "
+            f"no array called {name!r}{meant} and no such file; built in: {', '.join(builtin)}. "
             "Your own: a TOML file (tyto array show pepper --toml)"
         )
     return MicArray.from_toml(_read_text(path), str(path))

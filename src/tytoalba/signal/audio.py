@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tytoalba.errors import AudioError, TytoWarning
 from tytoalba.signal.array import MicArray
+from tytoalba.texts.printing import plural
 
 Samples = NDArray[np.float32]
 
@@ -61,8 +62,9 @@ def frames(samples: NDArray[Any], frame_length: int = 8192, hop: int = 4096) -> 
     samples = _two_axes(samples, "recording")
     if samples.shape[1] < frame_length:
         raise AudioError(
-            f"{samples.shape[1]} samples are too short for one frame, at least {frame_length} are needed; "
-            "record longer, use shorter frames, or are the channels not the first axis?"
+            f"{plural(samples.shape[1], 'sample is', 'samples are')} too short for one frame, at least "
+            f"{frame_length} are needed; record longer, use shorter frames, or are channels not the first "
+            "axis?"
         )
     windows = np.lib.stride_tricks.sliding_window_view(samples, frame_length, axis=1)  # (M, N - L + 1, L)
     return windows[:, ::hop].swapaxes(0, 1)
@@ -93,7 +95,7 @@ class Framer:
         block = _two_axes(block, "block")
         held = self._held
         if held.size and len(block) != len(held):
-            raise AudioError(f"a block has {len(block)} channels, those before it {len(held)}")
+            raise AudioError(f"a block has {plural(len(block), 'channel')}, those before it {len(held)}")
         fresh, self._skip = block[:, self._skip :], max(0, self._skip - block.shape[1])
         held = np.concatenate([held, fresh], axis=1) if held.size else np.array(fresh)
         if held.shape[1] < self.frame_length:
@@ -221,7 +223,7 @@ def check(samples: NDArray[Any], what: str = "recording", channels: Sequence[int
 
     >>> check(np.array([[0.0, np.nan]]))
     Traceback (most recent call last):
-    tytoalba.errors.AudioError: recording: 1 samples are NaN or infinite, the first at 1; ...
+    tytoalba.errors.AudioError: recording: 1 sample is NaN or infinite, the first at 1; ...
     """
     refuse_damaged(samples, what)  # first, to count all that is not finite
     health = Health(what, channels or range(len(samples)))
@@ -374,9 +376,9 @@ def refuse_damaged(samples: NDArray[Any], what: str, start: int = 0) -> None:
         raise AudioError(f"{what}: floats in [-1, 1] expected, got {samples.dtype}; divide int16 by 32768")
     finite = np.isfinite(samples)
     if not finite.all():
-        first = start + int(np.argmin(finite.all(axis=0)))
+        n, first = samples.size - np.count_nonzero(finite), start + int(np.argmin(finite.all(axis=0)))
         raise AudioError(
-            f"{what}: {samples.size - np.count_nonzero(finite)} samples are NaN or infinite, the first at "
+            f"{what}: {plural(n, 'sample is', 'samples are')} NaN or infinite, the first at "
             f"{first}; a damaged file, or a division by zero when it was made: export it again"
         )
     if (peak := float(np.abs(samples).max())) > LARGEST:

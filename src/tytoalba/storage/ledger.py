@@ -56,6 +56,7 @@ from tytoalba.storage.steps import (
     undone,
 )
 from tytoalba.storage.writing import write_whole
+from tytoalba.texts.printing import plural
 
 CLOCK_TOLERANCE = 300  # seconds by which a clock may be set back without a word
 FULL = 4 * 2**20  # bytes, about 8000 steps, which take a second or two to verify; then it is compacted
@@ -269,8 +270,8 @@ class Ledger:
         began_here = seen is not None and seen.begun == last.digest()
         if last.what != "forgot" or began_here:
             raise UnfinishedStepError(
-                f"the last step (number {last.sequence}, {last.what}, {last.n_frames} frames) is in "
-                f"{self.path} but not in the state: it did not finish; the next change takes it back"
+                f"the last step (number {last.sequence}, {last.what}, {plural(last.n_frames, 'frame')}) is "
+                f"in {self.path} but not in the state: it did not finish; the next change takes it back"
             )
         raise RolledBackError(
             f"this state is from before {last}, says {self.path}: that step did not finish, or an older "

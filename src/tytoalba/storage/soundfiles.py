@@ -363,7 +363,7 @@ def _opened(
                 raise AudioError(f"{name} is given twice; each microphone needs its own file")
             if len(sources) > 1 and file.channels != 1:
                 raise AudioError(
-                    f"{name} has {file.channels} channels, but several files must be mono, one a "
+                    f"{name} has {file.channels} channels, but several files must be mono, one per "
                     "microphone; give a multi-channel file alone"
                 )
             files[name] = file

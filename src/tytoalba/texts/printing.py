@@ -40,6 +40,15 @@ def without_secrets(text: str) -> str:
     return _SECRET.sub("(secret key)", text)
 
 
+def plural(n: int, noun: str, nouns: str = "") -> str:
+    """A number and its noun.
+
+    >>> plural(1, "recording"), plural(2, "recording"), plural(2, "process", "processes")
+    ('1 recording', '2 recordings', '2 processes')
+    """
+    return f"{n} {noun if n == 1 else nouns or noun + 's'}"
+
+
 def _spelled(letter: str) -> str:
     """A letter as Python's strings have it."""
     return letter.encode("unicode_escape", "surrogatepass").decode("ascii")

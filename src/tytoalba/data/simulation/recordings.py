@@ -84,7 +84,7 @@ class Simulation:
                 f"size must be positive, moving and seed cannot be negative; got {size}, {moving} and {seed}"
             )
         recipe = replace(PRESETS[preset].scaled(size), speed=moving)
-        mics = array if isinstance(array, MicArray) else load_array(array or recipe.array)
+        mics = load_array(array or recipe.array)
         return cls(recipe, mics, choose_voices(speech), seed)
 
     def __post_init__(self) -> None:

@@ -153,7 +153,7 @@ def make_prior(
         Before any work, if settings, paths, extras or the device will not do.
     """
     settings = settings or PriorSettings()
-    mics = array if isinstance(array, MicArray) else load_array(array)
+    mics = load_array(array)
     path = _checked_paths(mics, output, results, cache)
     _check(settings, mics, start, leave_out, processes, device)
     at_home = start is not None and same_places(start.array, mics)

@@ -63,7 +63,7 @@ def fitting_prior(array: MicArray) -> tuple[Prior, Fit]:
         f"no prior fits the microphones of {array.name}; they may stand in any order, turned or shifted, but "
         "within 1 mm. The methods srp and music need no prior. From the TOML file of the array, "
         "`tyto prior MINE.toml --start respeaker-usb-4 --scenes 400 --frames 10000` makes one in minutes; "
-        "that needs pip install 'tytoalba[train]'"
+        "that needs pip install 'tytoalba[train,sim]'"
     )
 
 
