@@ -1,4 +1,4 @@
-"""Kill a function just before the n-th call that opens, writes, names, moves or removes a file."""
+"""Forks of this process that do something, and are killed before the n-th call that changes the disk."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ WRITES = {"open", "write", "fsync", "truncate", "chmod", "link", "replace", "ren
 """Functions of the operating system, and of files, that change what is on the disk."""
 
 
+def start_child(do: Callable[[], object]) -> int:
+    """Fork a process that does something and ends, without clean-up; returns its id."""
+    process = os.fork()
+    if process:
+        return process
+    code = 1
+    try:
+        do()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
 def in_child(do: Callable[[], object]) -> bool:
     """Do something in a fork of this process; whether it was killed."""
-    process = os.fork()
-    if not process:
-        code = 1
-        try:
-            do()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    status = os.waitpid(process, 0)[1]
+    status = os.waitpid(start_child(do), 0)[1]
     assert os.WIFSIGNALED(status) or not os.WEXITSTATUS(status), "it failed; see its traceback"
     return os.WIFSIGNALED(status)
 

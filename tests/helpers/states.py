@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from tytoalba.localizer import store
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.storage.keys import add_default_recipients, identity_path, make_identity, make_key_folder
+from tytoalba.storage.ledger import Ledger, ledger_path
 from tytoalba.storage.soundfiles import write_audio
 
 ARRAY = "respeaker-usb-4"
@@ -114,13 +113,6 @@ def opened(path: Path) -> store.Store:
     return store.open_store(path, keys_at_hand())
 
 
-def in_child(do: Callable[[], None]) -> int:
-    """Fork a process that does something and ends; returns its id. It says nothing and runs no clean-up."""
-    process = os.fork()
-    if process:
-        return process
-    code = 1
-    with suppress(BaseException):
-        do()
-        code = 0
-    os._exit(code)
+def exports_of(path: Path) -> list[dict[str, Any]]:
+    """What the ledger of a state says of each export."""
+    return [dict(e.about) for e in Ledger.open(ledger_path(path)).entries if e.what == "exported"]

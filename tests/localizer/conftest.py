@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_limits
 
+from tests.helpers.releases import simulate_nothing
 from tests.helpers.states import Kit, make_kit, move_in, settle
 
 
@@ -24,3 +25,9 @@ def kit(made: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
     move_in(made.folder, tmp_path)
     settle(monkeypatch, tmp_path)
     return Kit(tmp_path, made.lessons)
+
+
+@pytest.fixture
+def nothing_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models start from no simulated lessons, which take long."""
+    simulate_nothing(monkeypatch)

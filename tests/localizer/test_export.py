@@ -5,23 +5,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers.releases import simulate_nothing
 from tests.helpers.states import (
     Kit,
     contents,
     edit,
+    exports_of,
     ledger_says,
-    make_kit,
-    move_in,
     opened,
     read,
-    settle,
     wave,
 )
 from tytoalba.cli.keys import keys_at_hand
@@ -55,28 +51,11 @@ pytest.importorskip("pyrage")
 pytest.importorskip("dp_accounting")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Kit:
-    folder = tmp_path_factory.mktemp("made")
-    with pytest.MonkeyPatch.context() as patch:
-        settle(patch, folder)
-        return make_kit(folder)
-
-
-@pytest.fixture
-def kit(made: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
-    move_in(made.folder, tmp_path)
-    settle(monkeypatch, tmp_path)
-    simulate_nothing(monkeypatch)
-    return replace(made, folder=tmp_path)
+pytestmark = pytest.mark.usefixtures("nothing_simulated")
 
 
 def released(path: Path, output: str | Path, **promise: Any) -> export.Exported:
     return export_private(path, output, keys=keys_at_hand(), **promise)
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [dict(e.about) for e in Ledger.open(ledger_path(path)).entries if e.what == "exported"]
 
 
 @pytest.mark.parametrize("name", ["k.tyto", "s.age"])
@@ -87,7 +66,7 @@ def test_a_private_model_is_written_signed_and_in_the_ledger(kit: Kit, name: str
     model = Model.from_bytes((kit.folder / "m.model").read_bytes())
     assert model.private
     assert (model.private["unit"], model.private["epsilon"], model.private["delta"]) == ("lesson", 2.0, 1e-6)
-    (line,) = lines(state)
+    (line,) = exports_of(state)
     assert line == dict(model.private)
     assert ledger_says(state)[0][-1] == "exported"
     assert ledger_says(state)[1].startswith("verified")
@@ -158,10 +137,10 @@ def test_it_is_spent_before_the_model_is_there(kit: Kit, monkeypatch: pytest.Mon
         with pytest.raises(KilledError):
             released(state, kit.folder / "m.model")
     assert not (kit.folder / "m.model").exists()
-    (line,) = lines(state)
+    (line,) = exports_of(state)
     assert ledger_says(state)[1].startswith("verified")
     again = released(state, kit.folder / "m.model")
-    assert len(lines(state)) == 2
+    assert len(exports_of(state)) == 2
     assert again.spent > epsilon_of(line["noise"] ** -2, 1e-6)
     kit.add(state, 2)  # and the state can still be taught
     assert ledger_says(state)[0][-3:] == ["exported", "exported", "merged"]
@@ -183,7 +162,7 @@ def test_nothing_is_spent_where_it_cannot_be_written(kit: Kit) -> None:
         released(state, kit.folder / "m.model", unit="house")
     with pytest.raises(TytoError, match="epsilon must be"):
         released(state, kit.folder / "m.model", epsilon=0)
-    assert lines(state) == []
+    assert exports_of(state) == []
     released(state, kit.folder / "m.model")
     released(state, kit.folder / "m.model")  # an older model is replaced
 
@@ -219,7 +198,7 @@ def test_an_exact_model_is_sealed_unless_asked_otherwise(kit: Kit) -> None:
     assert plain.path.stat().st_mode & 0o777 == 0o600
     assert plain.advice
     assert plain.worth is None
-    assert lines(kit.folder / "k.tyto") == []
+    assert exports_of(kit.folder / "k.tyto") == []
     with pytest.raises(TytoError, match="would not be sealed"):
         export_exact(localizer, kit.folder / "q.age", plain=True, keys=keys)
     for taken in ("k.tyto", "s.age"):

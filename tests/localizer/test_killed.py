@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
-from types import FrameType
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.helpers.states import Kit, edit, in_child
+from tests.helpers.kills import kill_points, start_child
+from tests.helpers.states import Kit, edit
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.errors import UnfinishedStepError
 from tytoalba.storage.ledger import Ledger, ledger_path
 from tytoalba.storage.remembered import recall, remembered_path
 from tytoalba.storage.sealed import read_secret
-
-WRITES = {"open", "write", "fsync", "truncate", "replace", "unlink"}
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks and kills")
 
@@ -94,7 +88,7 @@ def killed_at_random(kit: Kit, n_kills: int, seed: int) -> Counter[str]:
     scenes = [Scene(kit, name) for name in ("k.tyto", "s.age")]
     while found["killed"] < n_kills:
         scene = scenes[found["killed"] % 2]
-        process = in_child(scene.teach)
+        process = start_child(scene.teach)
         time.sleep(rng.uniform(0, 1.5 * scene.seconds))
         found["killed"] += end(process)
         outcome = scene.outcome()
@@ -137,16 +131,12 @@ def test_killed_at_every_write(kit: Kit, name: str, ahead: bool, stride: int) ->
     """
     scene, outcomes, mended = Scene(kit, name), [], set()
     if ahead:
-        for number in range(1, 200):
-            os.waitpid(in_child(partial(_dying, number, scene.teach)), 0)
+        for _ in kill_points(scene.teach, most=200):
             if scene.outcome() == "unfinished":
                 scene.before = {file: file.read_bytes() for file in scene.before}
                 break
             scene.reset()
-    for number in range(1, 200, stride):
-        process = in_child(partial(_dying, number, scene.teach))
-        if not os.WIFSIGNALED(os.waitpid(process, 0)[1]):
-            break
+    for _ in kill_points(scene.teach, stride, most=200):
         outcomes.append(scene.outcome())
         found = (outcomes[-1], *sorted(scene.strays()))
         if found not in mended:
@@ -161,21 +151,6 @@ def test_killed_at_every_write(kit: Kit, name: str, ahead: bool, stride: int) ->
     left = scene.strays()  # temporary ledgers of those who were killed while they took a step back: no secret
     assert all((kit.folder / name).stat().st_size < 10_000 for name in left)
     assert len(left) <= (5 if ahead else 0), left
-
-
-def _dying(number: int, do: Callable[[], None]) -> None:
-    """Do something, and be killed just before the n-th call that opens, writes, moves or removes a file."""
-    n_done = 0
-
-    def watch(_frame: FrameType, event: str, called: Any) -> None:
-        nonlocal n_done
-        if event == "c_call" and called.__name__ in WRITES and not isinstance(called.__self__, io.BytesIO):
-            n_done += 1
-            if n_done == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.setprofile(watch)
-    do()
 
 
 def test_a_lesson_in_what_a_killed_one_left_is_gone_when_it_is_forgotten(kit: Kit) -> None:

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 from threadpoolctl import threadpool_limits
 
+from tests.helpers.kills import start_child
 from tests.helpers.localizers import phase
 from tests.helpers.states import (
     ARRAY,
     Kit,
     contents,
     edit,
-    in_child,
     ledger_says,
     opened,
     read,
@@ -608,7 +608,7 @@ def test_a_file_that_cannot_grow_leaves_state_and_ledger(kit: Kit, path: Path, n
         except OSError as error:
             os._exit(3 if error.errno in (errno.EFBIG, None) else 4)
 
-    assert os.waitstatus_to_exitcode(os.waitpid(in_child(limited), 0)[1]) == 3
+    assert os.waitstatus_to_exitcode(os.waitpid(start_child(limited), 0)[1]) == 3
     new = contents(kit.folder)
     assert new["k.tyto"] == old["k.tyto"]
     assert new.keys() == old.keys()
@@ -654,7 +654,7 @@ def test_two_processes_at_once_leave_both_lessons_or_one(kit: Kit, name: str) ->
 
         return do
 
-    children = [in_child(teach(number)) for number in (0, 1)]
+    children = [start_child(teach(number)) for number in (0, 1)]
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     assert set(codes) <= {0, 7}
     assert 0 in codes
@@ -677,7 +677,7 @@ def test_who_reads_while_another_writes_gets_a_whole_state(kit: Kit) -> None:
             with edit(path) as localizer:
                 localizer.forget(wave(95.0, 0.4, 2), 95.0)
 
-    child, n_reads = in_child(write), 0
+    child, n_reads = start_child(write), 0
     while os.waitpid(child, os.WNOHANG)[0] == 0:
         assert read(path).n_frames in (fewer, fewer + lesson.n_frames)
         n_reads += 1

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -51,10 +50,6 @@ def joined(output: WebSocket, path: str = "", **options: Any) -> Iterator[Client
 def join(output: WebSocket, path: str = "", **options: Any) -> None:
     with joined(output, path, **options):
         pass
-
-
-def times_of(read: bytes) -> list[float]:
-    return [float(text) for text in re.findall(rb'\{"time": ([0-9.]+)', read)]
 
 
 def deaf(output: WebSocket) -> socket.socket:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.helpers.onnx_graphs import noise
-from tests.helpers.releases import simulate_nothing
-from tests.helpers.states import Kit, contents, ledger_says, make_kit, move_in, read, settle
+from tests.helpers.states import Kit, contents, exports_of, ledger_says, read
 from tytoalba.bench.onnx import open_session
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.errors import FileError, TytoError
@@ -22,7 +19,6 @@ from tytoalba.localizer.onnx import files
 from tytoalba.localizer.onnx.files import as_onnx, is_onnx_of_ours, write_model, write_prior
 from tytoalba.localizer.store import export_exact, export_private
 from tytoalba.storage.age import is_sealed
-from tytoalba.storage.ledger import Ledger, ledger_path
 from tytoalba.storage.sealed import read_secret
 from tytoalba.storage.signatures import read_manifest, signature_path
 
@@ -32,24 +28,7 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Kit:
-    folder = tmp_path_factory.mktemp("made")
-    with pytest.MonkeyPatch.context() as patch:
-        settle(patch, folder)
-        return make_kit(folder)
-
-
-@pytest.fixture
-def kit(made: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
-    move_in(made.folder, tmp_path)
-    settle(monkeypatch, tmp_path)
-    simulate_nothing(monkeypatch)
-    return replace(made, folder=tmp_path)
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [dict(e.about) for e in Ledger.open(ledger_path(path)).entries if e.what == "exported"]
+pytestmark = pytest.mark.usefixtures("nothing_simulated")
 
 
 def says(data: bytes, localizer: Localizer) -> bool:
@@ -65,7 +44,7 @@ def test_a_private_file_is_in_the_ledger_as_a_model_is(kit: Kit) -> None:
     before = state.read_bytes()
     written = export_private(state, output, epsilon=2.0, keys=keys_at_hand(), form=as_onnx())
     assert state.read_bytes() == before
-    assert lines(state) == [written.model.private]
+    assert exports_of(state) == [written.model.private]
     assert written.model.private is not None
     assert written.model.private["noise"] == pytest.approx(needed_noise(2.0, 1e-6), rel=0.01)
     assert ledger_says(state)[1].startswith("verified")
@@ -95,7 +74,7 @@ def test_nothing_is_spent_where_no_file_can_be_made(kit: Kit, monkeypatch: pytes
     with pytest.raises(ValueError, match="no such node"):
         export_private(state, kit.folder / "n.onnx", keys=keys_at_hand(), form=as_onnx())
     assert contents(kit.folder) == before
-    assert lines(state) == []
+    assert exports_of(state) == []
 
 
 def test_it_is_spent_before_the_file_is_there(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +88,7 @@ def test_it_is_spent_before_the_file_is_there(kit: Kit, monkeypatch: pytest.Monk
     with pytest.raises(KilledError):
         export_private(kit.folder / "k.tyto", kit.folder / "m.onnx", keys=keys_at_hand(), form=as_onnx())
     assert not (kit.folder / "m.onnx").exists()
-    assert len(lines(kit.folder / "k.tyto")) == 1
+    assert len(exports_of(kit.folder / "k.tyto")) == 1
 
 
 def test_an_exact_file_is_sealed_unless_asked_otherwise(kit: Kit) -> None:
@@ -123,7 +102,7 @@ def test_an_exact_file_is_sealed_unless_asked_otherwise(kit: Kit) -> None:
     plain = export_exact(localizer, kit.folder / "p.onnx", plain=True, keys=keys, form=as_onnx())
     assert plain.path.stat().st_mode & 0o777 == 0o600
     assert says(plain.path.read_bytes(), coarse)
-    assert lines(kit.folder / "k.tyto") == []
+    assert exports_of(kit.folder / "k.tyto") == []
 
 
 def test_models_are_written_by_what_they_are(kit: Kit) -> None:
@@ -133,7 +112,7 @@ def test_models_are_written_by_what_they_are(kit: Kit) -> None:
     written = write_model(read(private), kit.folder / "p.onnx", keys=keys)
     assert (written.signature, written.worth) == (signature_path(kit.folder / "p.onnx"), None)
     assert says(written.path.read_bytes(), read(private))
-    assert len(lines(state)) == 1  # nothing more was spent
+    assert len(exports_of(state)) == 1  # nothing more was spent
     with pytest.raises(TytoError, match="leave out --exact"):
         write_model(read(private), kit.folder / "q.onnx", exact=True, keys=keys)
     with pytest.raises(TytoError, match="as secret as the state"):

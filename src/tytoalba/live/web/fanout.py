@@ -15,8 +15,8 @@ from tytoalba.live.web.rates import Rates
 MOST_CLIENTS = 500
 TALKATIVE = Rates(per_second=5.0, burst=20)
 """How often a client may say something; nobody listens to it."""
-TRY_AGAIN, TOO_TALKATIVE = 1013, 1008
-"""Codes of goodbyes."""
+TOO_TALKATIVE = 1008
+"""Code of goodbye."""
 
 
 class Fanout:
