@@ -70,9 +70,9 @@ def compared(
     precision: Precision,
     n_frames: int,
     seed: int = 0,
-    progress: Callable[[dict[str, Any]], None] = lambda _: None,
+    on_progress: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Scores of an ONNX file beside those of `finder`, who knows the same. progress: told now and then.
+    """Scores of an ONNX file beside those of `finder`, who knows the same. on_progress: told now and then.
 
     different: frames in which any score differs. largest, mean: of the differences. moved, moved_away: frames
     whose highest score is elsewhere, and by more than RIGHT degrees.
@@ -92,7 +92,7 @@ def compared(
         found["moved_away"] += int((off > RIGHT).sum())
         found["frames"] += len(frames)
         if found["frames"] % (64 * AT_ONCE) == 0:
-            progress(found | {"mean": found["mean"] / found["frames"]})
+            on_progress(found | {"mean": found["mean"] / found["frames"]})
     return {"precision": precision} | found | {"mean": found["mean"] / max(1, found["frames"])}
 
 

@@ -64,9 +64,7 @@ def run(
     ] = None,
     device: Device = "auto",
     size: Annotated[float | None, typer.Option(help="Factor on the number of simulated recordings.")] = None,
-    processes: Annotated[
-        int, typer.Option("--processes", "-j", help="Processes to use; 0: one per core.")
-    ] = 0,
+    processes: Processes = 0,
     jobs: Annotated[int, typer.Option(min=0, help="Methods to run at a time; 0: one per core.")] = 1,
     cache: Annotated[
         Path | None, typer.Option(help="Keep the prepared data in this file for the next time.")

@@ -34,7 +34,9 @@ ArrayOption = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Processes = Annotated[int, typer.Option("--processes", "-j", help="Processes to use; 0: one per core.")]
+Processes = Annotated[
+    int, typer.Option("--processes", "-j", min=0, help="Processes to use; 0: one per core.")
+]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of all that is random.")]
 IdentityFile = Annotated[
     Path | None,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tytoalba.cli.console import parse_band, progress_bar, say
+from tytoalba.cli.options import Processes
 from tytoalba.texts.printing import plural
 
 
@@ -36,9 +37,7 @@ def simulate(
         float, typer.Option(help="Talkers walk around the array, at most this many degrees per second.")
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of all that is random; the same gives the same data.")] = 0,
-    processes: Annotated[
-        int, typer.Option("--processes", "-j", min=0, help="Processes to use; 0: one per core.")
-    ] = 0,
+    processes: Processes = 0,
 ) -> None:
     """Simulate rooms, talkers and noise for an array: labelled recordings, or features directly.
 

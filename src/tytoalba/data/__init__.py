@@ -1,4 +1,4 @@
 """Labelled sound: data sets, one module each (`datasets` opens a folder), the demo, and simulations.
 
-Imports `storage`, `signal` and `errors`.
+Imports `storage`, `signal`, `errors` and `texts`.
 """
