@@ -11,6 +11,7 @@ import io
 import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cache, partial
@@ -140,6 +141,20 @@ def anchors(page: Path) -> set[str]:
     """The anchors of the headings of a page, as the pages and GitHub make them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def test_get_started_lists_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    listed = table(ROOT / "docs" / "get-started.md", "| extra | adds | needed for |")
+    assert {row[0].strip("`") for row in listed} == set(extras) - {"dev", "end-to-end", "docs"}
+    for name, adds, _ in listed:
+        needs = [re.split(r"[\[>]", need)[0] for need in extras[name.strip("`")]]
+        assert needs == ["tytoalba"] or adds.split(", ") == needs, name
+
+
+def test_the_glossary_is_in_order() -> None:
+    words = [row[0].lower() for row in table(ROOT / "docs" / "glossary.md", "| word | meaning |")]
+    assert words == sorted(set(words))
 
 
 def test_the_reference_lists_the_public_names() -> None:
