@@ -29,7 +29,7 @@ from tytoalba.live.update import Fault
 from tytoalba.live.web.app import make_app
 from tytoalba.live.web.guard import Guard
 from tytoalba.live.web.hosts import Hosts
-from tytoalba.live.web.rates import Rates
+from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.web.server import Server, Tls, open_port
 from tytoalba.live.web.sessions import Sessions
 from tytoalba.live.web.sound import LiveSound

@@ -99,6 +99,19 @@ def test_what_clients_say_is_not_listened_to(output: WebSocket) -> None:
             rude.recv(5)
 
 
+def test_who_floods_it_with_pings_is_let_go(output: WebSocket) -> None:
+    """The answers wait for a client that never reads."""
+    raw, flood = deaf(output), 500 * (b"\x89\xfdmask" + bytes(125))
+    wait_until(lambda: output.n_clients == 1)
+    raw.settimeout(10)
+    with pytest.raises(ConnectionError):
+        for _ in range(100):
+            raw.sendall(flood)
+    raw.close()
+    wait_until(lambda: output.n_clients == 0)
+    join(output)  # others are welcome
+
+
 @pytest.fixture(scope="module")
 def shared() -> Iterator[tuple[WebSocket, ClientConnection]]:
     one = WebSocket(ANY)

@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.browser import browser, opened, served_folder, server  # noqa: F401
 from tests.helpers.serving import Fed, app_of, new_state, station_of
 from tests.helpers.states import settle
-from tytoalba.live.web.rates import Rates
+from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.web.station import Station
 
 with warnings.catch_warnings():

@@ -10,7 +10,7 @@ import pytest
 
 from tests.live.web.conftest import BASE, Open, Page
 from tytoalba.live.web.guard import CSP, HEADERS
-from tytoalba.live.web.rates import Rates
+from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.web.sessions import COOKIE
 
 TOKEN = "a-long-token-of-a-test"

@@ -28,6 +28,7 @@ from tytoalba.live.outputs.access import (
 )
 from tytoalba.live.outputs.addresses import Address
 from tytoalba.live.outputs.mailbox import Mailbox
+from tytoalba.live.outputs.rates import SAID_AT_ONCE, SAID_PER_SECOND, Rates
 from tytoalba.live.segments import Moment
 from tytoalba.live.update import Update
 
@@ -121,6 +122,7 @@ class WebSocket:
             ping_timeout=UNANSWERED,
             open_timeout=5.0,
             close_timeout=CLOSING,
+            create_connection=_quiet_connection(),
             server_header=None,
             logger=_SILENT,
         ) as server:
@@ -176,6 +178,23 @@ async def _send_all(client: Mailbox, connection: Any) -> None:
 _SILENT = logging.getLogger(__name__)
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
+
+
+def _quiet_connection() -> Any:
+    """Connections of clients that say little: the answers to a flood of pings would wait here for ever."""
+
+    class Quiet(importlib.import_module("websockets.asyncio.server").ServerConnection):  # type: ignore[misc]
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self._said = Rates(SAID_PER_SECOND, SAID_AT_ONCE)
+
+        def data_received(self, data: bytes) -> None:
+            if self._said.allow("", len(data)):
+                super().data_received(data)
+            else:
+                self.transport.abort()
+
+    return Quiet
 
 
 def _closed() -> type[Exception]:

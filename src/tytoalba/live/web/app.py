@@ -21,7 +21,7 @@ from tytoalba.live.web.hosts import Hosts
 from tytoalba.live.web.lessons import LONGEST_LESSON, Lessons
 from tytoalba.live.web.openapi import described
 from tytoalba.live.web.pages import page_files
-from tytoalba.live.web.rates import Rates
+from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.web.recording import refuse_unfit
 from tytoalba.live.web.refusals import Refusal
 from tytoalba.live.web.sessions import Sessions

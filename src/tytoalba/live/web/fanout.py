@@ -10,7 +10,7 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tytoalba.live.outputs.mailbox import Mailbox
-from tytoalba.live.web.rates import Rates
+from tytoalba.live.outputs.rates import Rates
 
 MOST_CLIENTS = 500
 TALKATIVE = Rates(per_second=5.0, burst=20)

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from tytoalba.live.web.fanout import MOST_CLIENTS, Fanout
 from tytoalba.live.web.hosts import Hosts
-from tytoalba.live.web.rates import Rates
+from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.web.refusals import Refusal, status_of, told
 from tytoalba.live.web.sessions import COOKIE, Sessions
 

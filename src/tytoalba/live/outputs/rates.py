@@ -7,6 +7,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+SAID_PER_SECOND, SAID_AT_ONCE = 2**12, 2**16
+"""Bytes that a client may say which has nothing to say: some pings, and a goodbye."""
 MOST_ADDRESSES = 4096
 """Addresses that are remembered; those not seen for longest are forgotten first."""
 
@@ -27,13 +29,13 @@ class Rates:
         self.per_second, self.burst, self._clock = per_second, burst, clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # how many, and when
 
-    def allow(self, address: str) -> bool:
-        """Count a request; False: it is one too many."""
+    def allow(self, address: str, cost: int = 1) -> bool:
+        """Count a request, or something that counts as so many; False: it is too much."""
         now, name = self._clock(), network_of(address)
         left, before = self._left.pop(name, (float(self.burst), now))
         left = min(left + self.per_second * (now - before), float(self.burst))
-        allowed = left >= 1.0
-        self._left[name] = (left - allowed, now)
+        allowed = left >= cost
+        self._left[name] = (left - cost * allowed, now)
         if len(self._left) > MOST_ADDRESSES:
             self._left.popitem(last=False)
         return allowed

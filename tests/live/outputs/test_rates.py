@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from tytoalba.live.web import rates
-from tytoalba.live.web.rates import Rates, network_of
+from tytoalba.live.outputs import rates
+from tytoalba.live.outputs.rates import Rates, network_of
 
 
 def test_a_bucket_fills_again_and_never_beyond_its_size() -> None:
