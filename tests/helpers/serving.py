@@ -24,12 +24,12 @@ from tytoalba.cli.check import check_samples
 from tytoalba.data.demo import demo_recording
 from tytoalba.live.inputs.input import Block, Input
 from tytoalba.live.outputs.addresses import Address
+from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.tracking import Following
 from tytoalba.live.update import Fault
 from tytoalba.live.web.app import make_app
 from tytoalba.live.web.guard import Guard
 from tytoalba.live.web.hosts import Hosts
-from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.web.server import Server, Tls, open_port
 from tytoalba.live.web.sessions import Sessions
 from tytoalba.live.web.sound import LiveSound

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.live.web.conftest import BASE, Open, Page
-from tytoalba.live.web.guard import CSP, HEADERS
 from tytoalba.live.outputs.rates import Rates
+from tytoalba.live.web.guard import CSP, HEADERS
 from tytoalba.live.web.sessions import COOKIE
 
 TOKEN = "a-long-token-of-a-test"

@@ -22,7 +22,8 @@ from tests.helpers.updates import HOST, free_port, wait_until
 from tytoalba.data.demo import demo_recording
 from tytoalba.errors import MissingExtraError, TytoError
 from tytoalba.live.outputs.addresses import Address
-from tytoalba.live.web import protocols, server
+from tytoalba.live.web import guard, protocols, server
+from tytoalba.live.web.pages import report_file
 from tytoalba.live.web.server import Tls, open_port
 
 TOKEN = "a-long-token-of-a-test"
@@ -133,6 +134,105 @@ def test_so_many_connections_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
             raw.close()
         wait_until(lambda: not one._server.server_state.connections)
         assert ask(one.port, "/")
+
+
+LIVE = {
+    "Upgrade": "websocket",
+    "Connection": "Upgrade",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+def deaf(port: int, request: str, headers: dict[str, str] | None = None) -> socket.socket:
+    """A client that asks, and never reads the answer."""
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    raw.settimeout(10)
+    raw.connect((HOST, port))
+    lines = [f"{name}: {value}" for name, value in ({"Host": f"{HOST}:{port}"} | (headers or {})).items()]
+    raw.sendall("\r\n".join([f"{request} HTTP/1.1", *lines, "", ""]).encode())
+    return raw
+
+
+def send_often(raw: socket.socket, data: bytes, pause: float) -> None:
+    """Two hundred times, a little later each."""
+    for _ in range(200):
+        raw.sendall(data)
+        time.sleep(pause)
+
+
+def test_answers_wait_in_pieces_for_who_never_reads_and_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(guard, "TAKING", 1.0)
+    monkeypatch.setattr(protocols, "LINGER", 0.2)
+    page = tmp_path / "report.html"
+    page.write_bytes(b"<!doctype html>" + bytes(32 * 2**20))
+    with running(station_of(report=report_file(page))) as one, ExitStack() as stack:
+        connections = one._server.server_state.connections
+        for _ in range(5):
+            stack.enter_context(deaf(one.port, "GET /report"))
+        wait_until(lambda: len(connections) == 5)
+        wait_until(lambda: all(c.cycle is not None and c.cycle.response_started for c in connections))
+        assert max(c.transport.get_write_buffer_size() for c in list(connections)) <= 3 * guard.PIECE
+        wait_until(lambda: not connections)
+        assert ask(one.port, "/report") == page.read_bytes()
+
+
+def test_who_goes_on_sending_what_was_refused_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocols, "LINGER", 0.3)
+    with running(station_of()) as one:
+        with deaf(one.port, "POST /nothing", {"Content-Length": "30000"}) as raw:
+            assert b"404 Not Found" in raw.recv(65536)
+            with pytest.raises(ConnectionError):
+                send_often(raw, b" ", 0.02)  # each is a sign of life
+        # the end of a body that was refused may come in time, and then the next request
+        with deaf(one.port, "POST /nothing", {"Content-Length": "3"}) as raw:
+            assert b"404 Not Found" in raw.recv(65536)
+            raw.sendall(f"abcGET / HTTP/1.1\r\nHost: {HOST}:{one.port}\r\n\r\n".encode())
+            time.sleep(2 * protocols.LINGER)
+            assert b"200 OK" in raw.recv(65536)
+
+
+@pytest.mark.parametrize(
+    ("first", "flood"),
+    [
+        (b"", 500 * (b"\x89\xfdmask" + bytes(125))),  # pings, whose answers wait for who never reads
+        (b"\x01\x80mask", b"\x00\x80mask"),  # empty pieces of a message that never ends
+    ],
+)
+def test_who_says_much_on_the_live_channel_is_let_go(first: bytes, flood: bytes) -> None:
+    station = station_of(Played())
+    with running(station) as one:
+        with deaf(one.port, "GET /api/live", LIVE) as raw:
+            wait_until(lambda: len(station.fanout) == 1)
+            raw.sendall(first)
+            with pytest.raises(ConnectionError):
+                send_often(raw, flood, 0.01)
+            wait_until(lambda: len(station.fanout) == 0)
+        with connect(f"ws://{HOST}:{one.port}/api/live", proxy=None) as client:
+            assert '"type": "state"' in str(client.recv(5))
+
+
+def test_who_never_reads_the_live_channel_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "UNANSWERED", 0.3)
+    monkeypatch.setattr(protocols, "LINGER", 0.2)
+    station = station_of(Played(speed=100.0))
+    with running(station) as one, deaf(one.port, "GET /api/live", LIVE):
+        wait_until(lambda: len(station.fanout) == 1)
+        wait_until(lambda: len(station.fanout) == 0)
+        assert not one._server.server_state.connections
+
+
+def test_who_dawdles_over_the_handshake_of_tls_is_let_go(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(protocols, "HEAD_SECONDS", 0.3)
+    files = make_certificates(tmp_path)
+    tls = Tls(files.certificate, files.key)
+    with running(station_of(), tls=tls) as one, socket.create_connection((HOST, one.port), 5) as raw:
+        assert read_all(raw) == b""
 
 
 def test_with_tls_the_cookie_is_secure(tmp_path: Path) -> None:

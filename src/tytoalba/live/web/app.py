@@ -15,13 +15,13 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from tytoalba.errors import TytoError
+from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.web.bodies import name_of, number, query, read_object
 from tytoalba.live.web.guard import Guard, answer_of
 from tytoalba.live.web.hosts import Hosts
 from tytoalba.live.web.lessons import LONGEST_LESSON, Lessons
 from tytoalba.live.web.openapi import described
 from tytoalba.live.web.pages import page_files
-from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.web.recording import refuse_unfit
 from tytoalba.live.web.refusals import Refusal
 from tytoalba.live.web.sessions import Sessions

@@ -7,16 +7,16 @@ told in one sentence without a path or a trace.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 
+from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.web.fanout import MOST_CLIENTS, Fanout
 from tytoalba.live.web.hosts import Hosts
-from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.web.refusals import Refusal, status_of, told
 from tytoalba.live.web.sessions import COOKIE, Sessions
 
@@ -37,8 +37,8 @@ HEADERS = {
 SIGN_IN = "/api/session"
 """Where the token is shown."""
 METHODS = "GET, POST, DELETE"
-TAKING = 30.0
-"""Seconds in which a client must take a piece of an answer."""
+PIECE, TAKING = 2**16, 30.0
+"""Bytes of a piece of an answer, and seconds in which a client must take one."""
 WRONG_TOKENS = (0.1, 10)
 """Tries with a wrong token: per second, and at once."""
 
@@ -90,8 +90,9 @@ class Guard:
         async def noted(message: Any) -> None:
             nonlocal begun
             begun = True
-            async with asyncio.timeout(TAKING):
-                await send(message)
+            for piece in _in_pieces(message):
+                async with asyncio.timeout(TAKING):
+                    await send(piece)
 
         try:
             await (early or self._app)(scope, receive, noted)
@@ -163,6 +164,17 @@ class Guard:
             await send(message)
 
         return sent
+
+
+def _in_pieces(message: Any) -> Iterator[Any]:
+    """A message as it is, or a long part of an answer in short ones: what is handed over is copied."""
+    body = message.get("body", b"")
+    if len(body) <= PIECE:
+        yield message
+        return
+    for start in range(0, len(body), PIECE):
+        more = message.get("more_body", False) or start + PIECE < len(body)
+        yield {"type": message["type"], "body": body[start : start + PIECE], "more_body": more}
 
 
 def cookie_of(headers: Headers) -> str:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,7 @@ class Server:
                 yield  # who runs it does that
 
         self._port, self._server = port, Quiet(config)
+        self._handshake = tls and protocols.HEAD_SECONDS
         self._failed: BaseException | None = None
         self._thread: threading.Thread | None = None
 
@@ -126,6 +128,11 @@ class Server:
         """Serve until `stop`."""
 
         async def serve() -> None:
+            loop, seconds = asyncio.get_running_loop(), self._handshake
+            if seconds is not None:  # uvicorn leaves it at a minute, for as many as like
+                loop.create_server = partial(  # type: ignore[method-assign]
+                    loop.create_server, ssl_handshake_timeout=seconds
+                )
             serving = asyncio.create_task(self._server.serve(sockets=[self._port]))
             while not (self._server.started or serving.done()):
                 await asyncio.sleep(0.005)
