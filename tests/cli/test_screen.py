@@ -70,6 +70,20 @@ def test_it_is_drawn_twelve_times_a_second_and_only_what_changed() -> None:
         assert one.text.count("\x1b[2J") == 2  # entered, and drawn for the first time
 
 
+def test_what_others_write_across_it_is_drawn_over() -> None:
+    with terminal() as one:
+        told = Told(one)
+        told.frames()
+        one.wait_for("azimuth")
+        os.write(one.slave, b"\rExpression 'paInternalError' failed\r\n")  # as PortAudio does
+        before = one.text.count("azimuth")
+        told.frames(3)
+        assert one.text.count("azimuth") == before
+        told.frames(30)
+        wait_until(lambda: one.text.count("azimuth") > before)
+        told.close()
+
+
 def test_a_new_size_is_drawn_anew() -> None:
     with terminal() as one:
         told = Told(one)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FASTEST = 1 / 12
 """Seconds between two pictures, at least."""
+REPAIRED = 2.0
+"""Seconds until all is drawn anew: PortAudio and others write across it when a card is unplugged."""
 REMARKED = 10.0
 """Seconds that a remark stays on the screen."""
 MOST_REMARKS = 20
@@ -51,7 +53,7 @@ class Screen:
         self._colour = "NO_COLOR" not in os.environ
         self._past: deque[tuple[float, tuple[Track, ...]]] = deque()
         self._remarks: deque[str] = deque(maxlen=MOST_REMARKS)
-        self._remarked = self._drawn = -60.0
+        self._remarked = self._drawn = self._whole = -60.0
         self._size = (0, 0)
         self._lines: list[str] = []
         self._open = True
@@ -72,6 +74,8 @@ class Screen:
         if now - self._drawn < FASTEST:
             return
         self._drawn = now
+        if now - self._whole >= REPAIRED:
+            self._whole, self._lines = now, []
         remark = self._remarks[-1] if self._remarks and now - self._remarked < REMARKED else ""
         self._draw(View(self._title, update, moment.scores, self._past, remark))
 

@@ -201,6 +201,7 @@ def test_who_goes_on_sending_what_was_refused_is_let_go(monkeypatch: pytest.Monk
         (b"", 500 * (b"\x89\xfdmask" + bytes(125))),  # pings, whose answers wait for who never reads
         (b"\x01\x80mask", b"\x00\x80mask"),  # empty pieces of a message that never ends
     ],
+    ids=["pings", "pieces"],
 )
 def test_who_says_much_on_the_live_channel_is_let_go(first: bytes, flood: bytes) -> None:
     station = station_of(Played())
