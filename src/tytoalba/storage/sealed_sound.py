@@ -94,7 +94,7 @@ class SealedSound:
     def add(self, samples: NDArray[np.float32], lost: int = 0) -> None:
         """Take a block (n_channels, any length) in [-1, 1]; lost: samples that are missing before it.
 
-        Never waits for the disk. OSError or SealError where it cannot be written any more.
+        Never waits for the disk. SealError where it cannot be written any more.
         """
         self._raise()
         if self._full:
@@ -160,6 +160,11 @@ class SealedSound:
             self._waiting.abandon()
 
     def _raise(self) -> None:
+        if isinstance(self._error, OSError):
+            why = self._error.strerror or str(self._error)
+            raise SealError(
+                f"{self.path} cannot be written ({why}), and nothing of it is kept: is the disk full?"
+            ) from self._error
         if self._error is not None:
             raise self._error
 
