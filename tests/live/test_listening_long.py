@@ -1,6 +1,7 @@
 """An hour of listening: flat memory, nothing lost, little of a core, and answers in time.
 
-`python -m tests.live.test_listening_long MINUTES` prints what is measured in so many minutes of sound.
+`python -m tests.live.test_listening_long MINUTES [RESULTS.json]` tells what is measured in so many minutes of
+sound, first as fast as it can, then at real speed.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,10 +65,16 @@ class Simulated:
         self._left = 0
 
 
-def resident() -> int:
-    """Bytes of memory that this process has now."""
-    with open("/proc/self/statm") as file:  # noqa: PTH123, read often
+def resident(process: int | str = "self") -> int:
+    """Bytes of memory that a process has now."""
+    with open(f"/proc/{process}/statm") as file:  # noqa: PTH123, read often
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def memory(held: list[int]) -> dict[str, float]:
+    """The most memory there was, and by how much it grew once it had settled, in MB."""
+    settled = held[round(SETTLED * len(held)) :]
+    return {"memory MB": max(held) / 1e6, "grown MB": (float(np.mean(settled[-10:])) - settled[0]) / 1e6}
 
 
 def listened(minutes: float) -> dict[str, float]:
@@ -77,38 +86,47 @@ def listened(minutes: float) -> dict[str, float]:
             n_frames, dropped = n_frames + 1, update.dropped
             if not n_frames % 100:
                 held.append(resident())
-    settled = held[round(SETTLED * len(held)) :]
     return {
         "minutes": minutes,
         "frames": n_frames,
         "dropped": dropped,
-        "grown MB": (float(np.mean(settled[-10:])) - settled[0]) / 1e6,
-        "memory MB": max(held) / 1e6,
+        **memory(held),
         "share of a core": (time.process_time() - used) / (60 * minutes),
         "times real time": 60 * minutes / (time.monotonic() - began),
     }
 
 
 def in_real_time(seconds: float) -> dict[str, float]:
-    """`tyto listen` at real speed: CPU, and how late its lines are."""
+    """`tyto listen` at real speed: memory, CPU, and how late its lines are."""
     import resource
 
     from tytoalba.data.demo import DEMO_ARRAY, demo_recording
 
     command = [sys.executable, "-m", "tytoalba", "listen", "--from", str(demo_recording()[0]), "--loop"]
     command += ["-a", DEMO_ARRAY, "--json", "--seconds", f"{seconds:g}"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, capture_output=True, check=True)
+    before, held, load = resource.getrusage(resource.RUSAGE_CHILDREN), list[int](), list[float]()
+    with tempfile.TemporaryFile() as lines:
+        process = subprocess.Popen(command, stdout=lines)
+        while process.poll() is None:
+            held.append(resident(process.pid))
+            load.append(os.getloadavg()[0])
+            time.sleep(min(10.0, seconds / 100))
+        assert process.returncode == 0
+        lines.seek(0)
+        updates: list[dict[str, Any]] = [json.loads(line) for line in lines]
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    updates: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     latency = np.array([one["latency"] for one in updates])
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {
         "seconds": updates[-1]["time"],
+        "frames": len(updates),
         "dropped": updates[-1]["dropped"],
+        **memory([one for one in held if one]),
         "share of a core": used / seconds,
         **{f"latency {share}": float(np.quantile(latency, share)) for share in (0.5, 0.99, 0.999, 1.0)},
         "in time": float(np.mean(latency <= HOP + 0.020)),
+        "load of the machine": float(np.mean(load)),
+        "cores of the machine": os.cpu_count() or 0,
     }
 
 
@@ -123,12 +141,20 @@ def test_an_hour_of_listening_takes_no_more_memory_and_loses_nothing() -> None:
 def test_lines_come_in_time_and_take_little_of_a_core() -> None:
     found = in_real_time(180)
     assert found["dropped"] == 0
+    assert found["grown MB"] < 4, found
     assert found["share of a core"] < 0.25, found
     assert found["in time"] > 0.99, found
 
 
+def main() -> None:
+    """Measure, print, and write to a file if one is named."""
+    length, *results = sys.argv[1:]
+    minutes = float(length)
+    found = {"fast": listened(minutes), "at real speed": in_real_time(60 * minutes)}
+    print(text := json.dumps(found, indent=1))
+    if results:
+        Path(results[0]).write_text(text + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    length = float(sys.argv[1])
-    for what, found in (("fast", listened(length)), ("at real speed", in_real_time(60 * length))):
-        for name, value in found.items():
-            print(f"{what}, {name}: {value:.4g}")
+    main()
