@@ -251,6 +251,18 @@ def test_a_token_is_asked_for() -> None:
     output.close()
 
 
+def test_guessing_tokens_is_slow() -> None:
+    output, answers = WebSocket(ANY, token=TOKEN), list[int]()
+    for number in range(12):
+        with pytest.raises(InvalidStatus) as refused:
+            join(output, f"?token=a-guess-{number}")
+        answers.append(refused.value.response.status_code)
+    assert answers == [401] * 10 + [429] * 2
+    with pytest.raises(InvalidStatus, match="429"):
+        join(output, f"?token={TOKEN}")  # one more guess, which is right
+    output.close()
+
+
 def test_what_is_not_safe_or_not_possible_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TytoError, match="needs a token"):
         WebSocket(Address("0.0.0.0", free_port()))

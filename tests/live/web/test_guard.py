@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.inputs import Clock
 from tests.live.web.conftest import BASE, Open, Page
+from tytoalba.live.outputs.access import Guesses
 from tytoalba.live.outputs.rates import Rates
+from tytoalba.live.web import guard
 from tytoalba.live.web.guard import CSP, HEADERS
-from tytoalba.live.web.sessions import COOKIE
+from tytoalba.live.web.sessions import COOKIE, Sessions
 
 TOKEN = "a-long-token-of-a-test"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -106,11 +109,19 @@ def test_signing_in_and_out(open_page: Open) -> None:
     page.get("/api/state", 401)
 
 
-def test_guessing_tokens_is_slow(open_page: Open) -> None:
+def test_guessing_tokens_is_slow(open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(guard, "Guesses", lambda: Guesses(clock))
     page = open_page(sound=False, token=TOKEN)
+    for _ in range(20):  # a program with an old token is no guesser
+        page.get("/api/state", 401, headers={"Authorization": "Bearer an-old-token-of-mine"})
     tries = [page.client.post("/api/session", json={"token": str(n)}).status_code for n in range(12)]
-    assert tries == [401] * 10 + [429] * 2
-    assert page.client.get("/api/state", headers={"Authorization": "Bearer x"}).status_code == 429
+    assert tries == [401] * 9 + [429] * 3
+    page.get("/api/state", 429, headers=BEARER)  # one more guess, which is right
+    page.client.cookies.set(COOKIE, Sessions(TOKEN).new())
+    page.get("/api/state")
+    page.client.cookies.clear()
+    clock.now += 10
     page.get("/api/state", headers=BEARER)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.helpers.serving import Played, new_state, running, station_of
 from tests.helpers.updates import HOST
-from tytoalba.live.web import guard
+from tytoalba.live.outputs import access
 from tytoalba.live.web.openapi import described
 
 TOKEN = "a-long-token-of-a-test"
@@ -51,7 +51,7 @@ def test_the_document_says_whether_a_token_is_needed() -> None:
 def test_schemathesis_finds_nothing(
     tmp_path: Path, token: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "WRONG_TOKENS", (1000.0, 1000))  # it tries many, and expects 401 each time
+    monkeypatch.setattr(access, "WRONG_TOKENS", (1000.0, 1000))  # it tries many, and expects 401 each time
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)
     said = list[str]()
     station = station_of(Played(), new_state(tmp_path / "kitchen.tyto"), token=token, say=said.append)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
 
 from tytoalba.errors import TytoError
 from tytoalba.live.outputs.addresses import Address
+from tytoalba.live.outputs.rates import Rates, network_of
 
 SHORTEST_TOKEN = 16
 """Characters of a token."""
+WRONG_TOKENS = (0.1, 10)
+"""Different wrong tokens by one address: per second, and at once."""
+MOST_GUESSES = 4096
+"""Wrong tokens that are known again."""
+TOO_MANY_WRONG = "too many wrong tokens from one address: try again in a minute"
 
 
 def checked_token(token: str) -> str:
@@ -30,6 +39,41 @@ def same_token(given: str, token: str) -> bool:
     (True, False)
     """
     return hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), token.encode())
+
+
+class Guesses:
+    """Wrong tokens of each address: after a few different ones not even the right one is looked at.
+
+    The same one again is no new guess, so a program with an old token locks nobody out.
+
+    >>> guesses = Guesses(clock=lambda: 0.0)
+    >>> for number in range(9):
+    ...     guesses.count("192.0.2.7", f"a-guess-{number}")
+    >>> for _ in range(100):
+    ...     guesses.count("192.0.2.7", "an-old-token")
+    ...
+    >>> guesses.too_many("192.0.2.7"), guesses.too_many("192.0.2.8")
+    (True, False)
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rates = Rates(*WRONG_TOKENS, clock=clock)
+        self._known: OrderedDict[bytes, None] = OrderedDict()
+        self._key = secrets.token_bytes(32)  # a wrong token may be nearly right, or right elsewhere
+
+    def too_many(self, address: str) -> bool:
+        """Whether an address has guessed so often that it must wait."""
+        return self._rates.left(address) < 1
+
+    def count(self, address: str, token: str) -> None:
+        """This token of an address was wrong."""
+        text = f"{network_of(address)} {token}".encode("utf-8", "surrogatepass")
+        guess = hmac.digest(self._key, text, "sha256")
+        if guess not in self._known:
+            self._rates.allow(address)
+        self._known[guess] = None
+        if len(self._known) > MOST_GUESSES:
+            self._known.popitem(last=False)
 
 
 def bearer_token(header: str) -> str:

@@ -31,14 +31,19 @@ class Rates:
 
     def allow(self, address: str, cost: int = 1) -> bool:
         """Count a request, or something that counts as so many; False: it is too much."""
-        now, name = self._clock(), network_of(address)
-        left, before = self._left.pop(name, (float(self.burst), now))
-        left = min(left + self.per_second * (now - before), float(self.burst))
+        left, name = self.left(address), network_of(address)
         allowed = left >= cost
-        self._left[name] = (left - cost * allowed, now)
+        self._left[name] = (left - cost * allowed, self._clock())
+        self._left.move_to_end(name)
         if len(self._left) > MOST_ADDRESSES:
             self._left.popitem(last=False)
         return allowed
+
+    def left(self, address: str) -> float:
+        """How many are allowed now; counts nothing."""
+        now = self._clock()
+        left, before = self._left.get(network_of(address), (float(self.burst), now))
+        return min(left + self.per_second * (now - before), float(self.burst))
 
     @property
     def pause(self) -> int:

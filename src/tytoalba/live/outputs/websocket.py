@@ -20,6 +20,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from tytoalba.errors import MissingExtraError, TytoError
 from tytoalba.live.outputs.access import (
+    TOO_MANY_WRONG,
+    Guesses,
     bearer_token,
     checked_token,
     is_local,
@@ -37,6 +39,7 @@ BUFFER = 2**14
 """Bytes that the system may hold for a client: what waits there grows old."""
 UNANSWERED = 20.0
 """Seconds between two pings, and for their answer: who does not read for so long is let go."""
+NO_TOKEN = "show the token: Authorization: Bearer TOKEN, or ?token=TOKEN\n"
 CLOSING = 1.0
 """Seconds that clients have for a goodbye."""
 
@@ -66,6 +69,7 @@ class WebSocket:
         if token is not None:
             checked_token(token)
         self._token, self._most = token, most
+        self._guesses = Guesses()
         self._origins = listed_origins(origins)
         self._clients: set[Mailbox] = set()
         self._newest: str | None = None
@@ -136,19 +140,20 @@ class WebSocket:
         origins = request.headers.get_all("Origin")
         if not all(self._is_welcome(origin) for origin in origins):
             return connection.respond(403, "pages of other sites may not read this\n")
-        if self._token is not None and not self._has_token(request):
-            return connection.respond(401, "show the token: Authorization: Bearer TOKEN, or ?token=TOKEN\n")
+        if self._token is not None:
+            given, address = _shown(request), str(connection.remote_address[0])
+            if given and self._guesses.too_many(address):
+                return connection.respond(429, f"{TOO_MANY_WRONG}\n")
+            if not same_token(given, self._token):
+                if given:
+                    self._guesses.count(address, given)
+                return connection.respond(
+                    401, "show the token: Authorization: Bearer TOKEN, or ?token=TOKEN\n"
+                )
         return None
 
     def _is_welcome(self, origin: str) -> bool:
         return origin.lower() in self._origins or is_local(origin)
-
-    def _has_token(self, request: Any) -> bool:
-        assert self._token is not None
-        given = bearer_token(request.headers.get("Authorization", ""))
-        if not given:
-            given = parse_qs(urlsplit(request.path).query).get("token", [""])[0]
-        return same_token(given, self._token)
 
     async def _attend(self, connection: Any) -> None:
         """One client, from beginning to end."""
@@ -168,6 +173,12 @@ class WebSocket:
             sending.cancel()
             with suppress(asyncio.CancelledError, _closed()):
                 await sending
+
+
+def _shown(request: Any) -> str:
+    """The token that a client shows; "" for none."""
+    given = bearer_token(request.headers.get("Authorization", ""))
+    return given or parse_qs(urlsplit(request.path).query).get("token", [""])[0]
 
 
 async def _send_all(client: Mailbox, connection: Any) -> None:

@@ -91,9 +91,8 @@ class Api:
             raise Refusal(400, 'send {"token": "..."}')
         if not self.sessions.needs_token:
             return Response(status_code=204)
-        if not self.sessions.is_token(given):
-            assert self.guard
-            self.guard.count_wrong(request.client.host if request.client else "")
+        assert self.guard
+        if not self.guard.is_right(given, request.client.host if request.client else ""):
             raise Refusal(401, "this is not the token")
         return Response(status_code=204, headers={"Set-Cookie": self.sessions.cookie(self.sessions.new())})
 

@@ -14,6 +14,7 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 
+from tytoalba.live.outputs.access import TOO_MANY_WRONG, Guesses, bearer_token
 from tytoalba.live.outputs.rates import Rates
 from tytoalba.live.web.fanout import MOST_CLIENTS, Fanout
 from tytoalba.live.web.hosts import Hosts
@@ -39,8 +40,6 @@ SIGN_IN = "/api/session"
 METHODS = "GET, POST, DELETE"
 PIECE, TAKING = 2**16, 30.0
 """Bytes of a piece of an answer, and seconds in which a client must take one."""
-WRONG_TOKENS = (0.1, 10)
-"""Tries with a wrong token: per second, and at once."""
 
 
 class Guard:
@@ -64,7 +63,7 @@ class Guard:
         self._app, self._hosts, self._sessions, self._rates = app, hosts, sessions, rates
         self._fanout, self._unexpected = fanout, unexpected
         self._open = frozenset({*page, SIGN_IN})
-        self._wrong = Rates(*WRONG_TOKENS)
+        self._guesses = Guesses()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, or refuse it."""
@@ -134,17 +133,20 @@ class Guard:
             raise Refusal(403, "pages of other sites may not ask this server; --origin URL allows one")
 
     def _require_session(self, headers: Headers, address: str) -> None:
-        authorization = headers.get("authorization", "")
-        if self._sessions.is_open(authorization, cookie_of(headers)):
+        if self._sessions.is_open(cookie=cookie_of(headers)):
             return
-        if authorization:
-            self.count_wrong(address)
-        raise Refusal(401, "show the token: Authorization: Bearer TOKEN, or sign in on the page")
+        given = bearer_token(headers.get("authorization", ""))
+        if not (given and self.is_right(given, address)):
+            raise Refusal(401, "show the token: Authorization: Bearer TOKEN, or sign in on the page")
 
-    def count_wrong(self, address: str) -> None:
-        """A token was wrong: who tries many is refused for a while."""
-        if not self._wrong.allow(address):
-            raise Refusal(429, "too many wrong tokens from one address: try again in a minute")
+    def is_right(self, token: str, address: str) -> bool:
+        """Whether this is the token; who has guessed too often gets no answer for a while."""
+        if self._guesses.too_many(address):
+            raise Refusal(429, TOO_MANY_WRONG)
+        if self._sessions.is_token(token):
+            return True
+        self._guesses.count(address, token)
+        return False
 
     def _with_headers(self, asked: Headers, send: Any) -> Any:
         """Send, with the headers that every answer has."""
