@@ -370,6 +370,26 @@ def test_tracking_of_the_docs_is_what_was_measured() -> None:
         assert given == cells(parts["test"]["rows"][kind][way], interval=False), (kind, way)
 
 
+def test_listening_of_the_docs_is_what_was_measured() -> None:
+    found = json.loads((ROOT / "results" / "listening.json").read_text("utf-8"))
+    page = ROOT / "docs" / "listen.md"
+    share, held = 100 * found["share of a core"], found["memory MB"]
+    assert f"took {share:.1f} % of a core. Memory stayed at {held:.0f} MB" in page.read_text("utf-8")
+    assert found["dropped"] == 0
+    assert found["grown MB"] < 1
+    assert found["cores of the machine"] == 2
+    windows = found["every 300 s"]
+    few, many = ([one for one in windows if (one["load"] <= 12) is calm] for calm in (True, False))
+    for cells, there in zip(table(page, "| programs that wanted"), (few, many), strict=True):
+        in_time = np.mean([one["in time"] for one in there])
+        latest = max(one["latency 1.0"] for one in there)
+        assert cells[1:] == [
+            str(5 * len(there)),
+            f"{100 * in_time:.1f} %",
+            f"{latest:.2f} s",
+        ]
+
+
 def test_lessons_of_the_docs_are_those_that_were_measured() -> None:
     for name, *cells in table(ROOT / "docs" / "benchmarks.md", "| array | taught direction"):
         was = json.loads((ROOT / "results" / "lessons" / f"{name}.json").read_text("utf-8"))

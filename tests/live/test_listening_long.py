@@ -1,7 +1,7 @@
 """An hour of listening: flat memory, nothing lost, little of a core, and answers in time.
 
 `python -m tests.live.test_listening_long MINUTES [RESULTS.json]` tells what is measured in so many minutes of
-sound, first as fast as it can, then at real speed.
+sound, first as fast as it can, then at real speed; what the file gets.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -34,6 +34,8 @@ RATE = ARRAY.sample_rate
 HOP = ARRAY.frame_length // 2 / RATE
 SETTLED = 0.2
 """Share of the time after which memory must not grow any more."""
+WINDOW = 300
+"""Seconds of which lateness is told beside the load of the machine."""
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +98,14 @@ def listened(minutes: float) -> dict[str, float]:
     }
 
 
-def in_real_time(seconds: float) -> dict[str, float]:
+class Look(NamedTuple):
+    """Bytes of memory that a process has, and how many processes want to run on the machine."""
+
+    resident: int
+    load: float
+
+
+def in_real_time(seconds: float) -> dict[str, Any]:
     """`tyto listen` at real speed: memory, CPU, and how late its lines are."""
     import resource
 
@@ -104,30 +113,45 @@ def in_real_time(seconds: float) -> dict[str, float]:
 
     command = [sys.executable, "-m", "tytoalba", "listen", "--from", str(demo_recording()[0]), "--loop"]
     command += ["-a", DEMO_ARRAY, "--json", "--seconds", f"{seconds:g}"]
-    before, held, load = resource.getrusage(resource.RUSAGE_CHILDREN), list[int](), list[float]()
+    before, looks = resource.getrusage(resource.RUSAGE_CHILDREN), list[Look]()
     with tempfile.TemporaryFile() as lines:
         process = subprocess.Popen(command, stdout=lines)
         while process.poll() is None:
-            held.append(resident(process.pid))
-            load.append(os.getloadavg()[0])
+            looks.append(Look(resident(process.pid), os.getloadavg()[0]))
             time.sleep(min(10.0, seconds / 100))
         assert process.returncode == 0
         lines.seek(0)
         updates: list[dict[str, Any]] = [json.loads(line) for line in lines]
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    latency = np.array([one["latency"] for one in updates])
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return told(updates, [look for look in looks if look.resident], used)
+
+
+def told(updates: list[dict[str, Any]], looks: list[Look], used: float) -> dict[str, Any]:
+    """What updates of live sound, and looks at its process meanwhile, say. used: seconds of a core."""
+    times, latency = (np.array([one[key] for one in updates]) for key in ("time", "latency"))
+    shares = []
+    for start in range(0, round(times[-1]), WINDOW):
+        there = (times >= start) & (times < start + WINDOW)
+        of_all = np.array([start, start + WINDOW]) / times[-1] * len(looks)
+        load = [look.load for look in looks[round(of_all[0]) : round(of_all[1])]]
+        shares.append({"load": round(float(np.mean(load)), 1)} | lateness(latency[there]))
     return {
-        "seconds": updates[-1]["time"],
+        "seconds": times[-1],
         "frames": len(updates),
         "dropped": updates[-1]["dropped"],
-        **memory([one for one in held if one]),
-        "share of a core": used / seconds,
-        **{f"latency {share}": float(np.quantile(latency, share)) for share in (0.5, 0.99, 0.999, 1.0)},
-        "in time": float(np.mean(latency <= HOP + 0.020)),
-        "load of the machine": float(np.mean(load)),
-        "cores of the machine": os.cpu_count() or 0,
+        **memory([look.resident for look in looks]),
+        "share of a core": used / times[-1],
+        **lateness(latency),
+        "cores of the machine": os.cpu_count(),
+        f"every {WINDOW} s": shares,
     }
+
+
+def lateness(latency: NDArray[np.float64]) -> dict[str, float]:
+    """How late updates were, in seconds, and the share of those in time."""
+    quantiles = {f"latency {share}": float(np.quantile(latency, share)) for share in (0.5, 0.99, 1.0)}
+    return quantiles | {"in time": float(np.mean(latency <= HOP + 0.020))}
 
 
 def test_an_hour_of_listening_takes_no_more_memory_and_loses_nothing() -> None:
@@ -150,9 +174,10 @@ def main() -> None:
     """Measure, print, and write to a file if one is named."""
     length, *results = sys.argv[1:]
     minutes = float(length)
-    found = {"fast": listened(minutes), "at real speed": in_real_time(60 * minutes)}
-    print(text := json.dumps(found, indent=1))
+    found: dict[str, Any] = {"fast": listened(minutes), "at real speed": in_real_time(60 * minutes)}
+    print(json.dumps(found, indent=1))
     if results:
+        text = json.dumps(found["at real speed"], indent=1)
         Path(results[0]).write_text(text + "\n", encoding="utf-8")
 
 
