@@ -268,7 +268,6 @@ def test_shipping_writes_what_brings_it_again(
         (("pepper", "--epochs", "0"), "epochs 0 learns nothing: that needs a prior to start from"),
         (("pepper", "--epochs", "-1"), "epochs and seed must not be negative"),
         (("pepper", "--seed", "-1"), "epochs and seed must not be negative"),
-        (("pepper", "-j", "-2"), "processes must not be negative"),
         (("pepper", "--rate", "0"), "rate must be a positive number, got 0"),
         (("pepper", "--rate", "nan"), "rate must be a positive number, got nan"),
         (("pepper", "--families", "hybrid", "--leave-one-out"), "needs at least two families"),
@@ -293,9 +292,9 @@ class SimulatedError(Exception):
         (("--device", "nowhere"), "nowhere"),  # in the end a RuntimeError of torch, with its traceback
         (("--device", "cuda:77"), "cuda:77"),
         (("--frames", "1000000000000"), "GB, more than there is: mix fewer frames"),
-        (("-o", "."), "directory"),  # the finished prior is lost
-        (("--results", "."), "directory"),
-        (("--results", "a-file/x.json"), "a-file is no folder that one may write to"),
+        (("-o", "."), ". is a folder, not a file to write"),  # the finished prior is lost
+        (("--results", "."), ".: is a folder, not a file to write"),
+        (("--results", "a-file/x.json"), "a-file/x.json: Not a directory"),
         (("--ship", "-o", "x"), "leave -o and --results out"),
         (("--cache", "a-file"), "a-file is a file, not a folder"),
         (("--start", "nothing.safetensors"), "no such file: nothing.safetensors"),

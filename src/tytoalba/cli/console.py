@@ -94,7 +94,10 @@ def print_error(error: str | BaseException) -> None:
     """A refusal, on standard error, in one line however long; with --verbose also where it came from."""
     if talk.verbose and isinstance(error, BaseException):
         err.print("".join(traceback.format_exception(error)), soft_wrap=True)
-    _labelled("error", "bold red", str(error))
+    said = str(error)
+    if isinstance(error, OSError) and error.strerror and isinstance(error.filename, str):
+        said = f"{error.filename}: {error.strerror}"  # without the number that the system has for it
+    _labelled("error", "bold red", said)
 
 
 def print_warning(

@@ -205,7 +205,7 @@ def _checked_paths(
     path = Path(output) if output else prior_folder() / f"{array.name}.safetensors"
     for file in (path, *([Path(results)] if results else [])):
         if file.is_dir():
-            raise TytoError(f"{file} is a directory, not a file to write")
+            raise TytoError(f"{file} is a folder, not a file to write")
         folder = next(parent for parent in file.absolute().parents if parent.exists())
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             raise TytoError(f"{file} cannot be written: {folder} is no folder that one may write to")
