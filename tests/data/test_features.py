@@ -295,7 +295,7 @@ def test_files_of_others_are_refused(tmp_path: Path, saved: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         FeatureSet.load(other)
     save_file({"X": np.zeros(3)}, other)
-    with pytest.raises(DataError, match="holds no features; tyto simulate --features makes some"):
+    with pytest.raises(DataError, match="holds no features; tyto features DATA -o FILE makes some"):
         FeatureSet.load(other)
     with pytest.raises(DataError, match="holds no features"):
         FeatureSet.load(rewritten(saved, other, format="another-format"))

@@ -17,6 +17,7 @@ from tytoalba.cli import (
     config,
     devices,
     export,
+    features,
     info,
     keygen,
     listen,
@@ -79,6 +80,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Data": {
         "simulate": simulate.simulate,
+        "features": features.features,
         "score": score.score,
     },
     "Science": {

@@ -11,17 +11,24 @@ from pathlib import Path
 
 from tytoalba.data import folder as folder
 from tytoalba.data import sslr as sslr
-from tytoalba.data.recording import Recording
+from tytoalba.data.recording import Listed, Recording
 from tytoalba.errors import DataError
 from tytoalba.storage.age import Keys
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """How a data set is recognised, opened and cited; `recognise` says whether a folder holds it."""
+    """How a data set is recognised, opened and cited.
+
+    recognise: whether a folder holds it. open: all its recordings, labels read. listing: what it has, nothing
+    read; read: one of these. files: all files that one of these depends on.
+    """
 
     recognise: Callable[[Path], bool]
     open: Callable[[Path, Keys], list[Recording]]
+    listing: Callable[[Path], list[Listed]]
+    read: Callable[[Path, Listed, Keys], Recording]
+    files: Callable[[Path, Listed], list[Path]]
     citation: str
     licence: str
 
@@ -30,12 +37,18 @@ DATASETS: dict[str, DataSet] = {
     "folder": DataSet(
         lambda root: any((root / name).is_file() for name in ("array.toml", "array.toml.age")),
         folder.open_folder,
+        folder.list_folder,
+        folder.read_listed,
+        folder.files_of,
         "the owner of the recordings",
         "the owner's",
     ),
     "sslr": DataSet(
         lambda root: any((root / subset).is_dir() for subset in sslr.SUBSETS),
         lambda root, _: sslr.open_sslr(root),
+        sslr.list_sslr,
+        lambda root, listed, _: sslr.read_listed(root, listed),
+        sslr.files_of,
         sslr.CITATION,
         sslr.LICENCE,
     ),
@@ -48,11 +61,17 @@ def open_dataset(root: str | Path, keys: Keys = None) -> list[Recording]:
     keys: what opens sealed recordings.
     """
     root = Path(root)
+    return known_dataset(root).open(root, keys)
+
+
+def known_dataset(root: str | Path) -> DataSet:
+    """The data set that a folder holds."""
+    root = Path(root)
     if not root.is_dir():
         raise DataError(f"{root} is not a folder; tyto simulate makes a data set, see docs, Benchmarks")
     for dataset in DATASETS.values():
         if dataset.recognise(root):
-            return dataset.open(root, keys)
+            return dataset
     raise DataError(
         f"{root} holds no data set that is known ({', '.join(DATASETS)}); expected the folders of SSLR "
         f"({', '.join(sslr.SUBSETS)}) or an array.toml beside folders of sound"

@@ -84,13 +84,7 @@ class FeatureSet:
 
     def save(self, path: str | Path, recipients: Sequence[Recipient] | None = None) -> None:
         """Write the set to a safetensors file, whole or not at all; sealed if there are recipients."""
-        recipe = {
-            "format": FORMAT,
-            "version": VERSION,
-            "names": self.names,
-            "array": self.array.to_toml(),
-            "gcc": describe(self.gcc),
-        }
+        recipe = described_set(self.names, self.array, self.gcc)
         tensors: dict[str, NDArray[Any]] = {
             "X": np.ascontiguousarray(self.X),
             "azimuth": np.ascontiguousarray(self.azimuth, np.float64),
@@ -107,7 +101,7 @@ class FeatureSet:
         try:
             recipe, tensors = read_tensors(path, keys)
             if recipe.get("format") != FORMAT:
-                raise DataError(f"{path} holds no features; tyto simulate --features makes some")
+                raise DataError(f"{path} holds no features; tyto features DATA -o FILE makes some")
             if (version := recipe.get("version")) != VERSION:
                 raise DataError(f"{path} has version {str(version)[:20]}; this program reads {VERSION}")
             if not all(isinstance(name, str) for name in recipe["names"]):
@@ -120,6 +114,17 @@ class FeatureSet:
             raise
         except (OSError, LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise DataError(f"{path} is damaged or not a feature file: {error}") from error
+
+
+def described_set(names: Sequence[str], array: MicArray, gcc: GccPhat) -> dict[str, Any]:
+    """What a feature file says beside its frames."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "names": names,
+        "array": array.to_toml(),
+        "gcc": describe(gcc),
+    }
 
 
 def describe(gcc: GccPhat) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.data.recording import Recording, SoundFile
+from tytoalba.data.recording import Listed, Recording, SoundFile
 from tytoalba.errors import DataError, FileError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray, load_array
@@ -42,27 +42,51 @@ def open_folder(root: str | Path, keys: Keys = None) -> list[Recording]:
     keys: what opens sealed files.
     """
     root = Path(root)
-    file = _plain_or_sealed(root / "array.toml")
-    if not file.is_file():
-        raise DataError(f"{root} has no array.toml; tyto array show NAME --toml prints one to start from")
-    array = MicArray.from_toml(_text(file, keys), str(file)) if is_sealed(file) else load_array(file)
-    recordings = []
+    array = read_array(root, keys)
+    return [_recording(root, listed, array, keys) for listed in list_folder(root)]
+
+
+def list_folder(root: str | Path) -> list[Listed]:
+    """The recordings of a folder in their order; neither labels nor sound are read."""
+    root = Path(root)
+    found = []
     for part in sorted(folder.name for folder in root.iterdir() if folder.is_dir()):
         for plain in sorted({_without_age(f) for f in (root / part).iterdir()}):
             if plain.suffix.lower() not in _SOUND:
                 continue
-            sound, table = _plain_or_sealed(plain), _plain_or_sealed(plain.with_suffix(".csv"))
-            if not table.is_file():
+            if not _plain_or_sealed(plain.with_suffix(".csv")).is_file():
+                sound = _plain_or_sealed(plain)
                 raise DataError(f"{sound} has no labels: {plain.stem}.csv is missing beside it")
-            frame_ids, azimuth = _read_labels(table, keys)
-            load = SoundFile(sound, array, keys)
-            hop = array.frame_length // 2
-            recordings.append(
-                Recording(plain.stem, part, array, frame_ids, azimuth, load, array.frame_length, hop)
-            )
-    if not recordings:
+            found.append(Listed(part, plain.name))
+    if not found:
         raise DataError(f"{root} holds no recording: expected <part>/<name>.wav and <part>/<name>.csv")
-    return recordings
+    return found
+
+
+def read_listed(root: str | Path, listed: Listed, keys: Keys = None) -> Recording:
+    """One recording of a folder, its labels read."""
+    return _recording(Path(root), listed, read_array(root, keys), keys)
+
+
+def files_of(root: str | Path, listed: Listed) -> list[Path]:
+    """All that a recording depends on: its sound, its labels, the file of the array; plain or sealed."""
+    plain = Path(root) / listed.subset / listed.file
+    return [_plain_or_sealed(file) for file in (plain, plain.with_suffix(".csv"), Path(root) / "array.toml")]
+
+
+def read_array(root: str | Path, keys: Keys = None) -> MicArray:
+    """The array of a folder."""
+    file = _plain_or_sealed(Path(root) / "array.toml")
+    if not file.is_file():
+        raise DataError(f"{root} has no array.toml; tyto array show NAME --toml prints one to start from")
+    return MicArray.from_toml(_text(file, keys), str(file)) if is_sealed(file) else load_array(file)
+
+
+def _recording(root: Path, listed: Listed, array: MicArray, keys: Keys) -> Recording:
+    sound, table, _ = files_of(root, listed)
+    frame_ids, azimuth = _read_labels(table, keys)
+    load, hop = SoundFile(sound, array, keys), array.frame_length // 2
+    return Recording(listed.name, listed.subset, array, frame_ids, azimuth, load, array.frame_length, hop)
 
 
 def write_array(root: str | Path, array: MicArray) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +24,47 @@ HOP = 4096
 
 
 @dataclass(frozen=True)
+class Listed:
+    """A recording of a data set, of which nothing was read yet. file: the name of its sound there."""
+
+    subset: str
+    file: str
+
+    @property
+    def name(self) -> str:
+        """What the recording is called."""
+        return Path(self.file).stem
+
+
+@dataclass(frozen=True)
 class SoundFile:
-    """The sound of a recording in a file: call it for all, (n_mics, n_samples), or take it in blocks."""
+    """The sound of a recording in a file: call it for all, (n_mics, n_samples), or take it in blocks.
+
+    start, stop: samples at the array's rate, where it is only a part of the file; stop None: to its end.
+    """
 
     path: Path
     array: MicArray
     keys: Keys = None
+    start: int = 0
+    stop: int | None = None
 
     def __call__(self) -> NDArray[np.float32]:
         """All of it."""
+        if self.start or self.stop is not None:
+            return np.concatenate(list(self.blocks()), axis=1)
         return read_audio(self.path, self.array, keys=self.keys).samples
 
     def blocks(self) -> Iterator[NDArray[np.float32]]:
         """The same samples in blocks (n_mics, any length), in memory that does not grow with the file."""
-        return stream_audio(self.path, self.array, keys=self.keys)
+        left = np.inf if self.stop is None else self.stop - self.start
+        sound = stream_audio(self.path, self.array, keys=self.keys, start=self.start, again=self.start > 0)
+        with closing(cast("Generator[NDArray[np.float32]]", sound)):  # so that the file is closed here
+            for block in sound:
+                yield block if block.shape[1] <= left else block[:, : int(left)]
+                left -= block.shape[1]
+                if left <= 0:
+                    return
 
 
 @dataclass(frozen=True)
@@ -89,6 +117,27 @@ class Recording:
         for first in range(0, max(1, len(self.frame_ids)), n_frames):
             part = self._part(first, n_frames)
             yield part, part.frames(samples)
+
+    def spans(self, n_frames: int) -> Iterator[tuple[int, int]]:
+        """First and last (exclusive) labelled frame of each piece to be worked on by itself (`span`).
+
+        A recording is in one piece if it is not longer than that, or if its sound is no file.
+        """
+        n = len(self.frame_ids)
+        whole = not isinstance(self.load, SoundFile) or not bool((np.diff(self.frame_ids) > 0).all())
+        step = max(1, n) if whole else n_frames
+        return ((first, min(first + step, n)) for first in range(0, max(1, n), step))
+
+    def span(self, first: int, last: int) -> Recording:
+        """Some of the labelled frames, numbered as before, with the sound of these frames alone."""
+        if first == 0 and last >= len(self.frame_ids):
+            return self
+        assert isinstance(self.load, SoundFile)
+        ids = self.frame_ids[first:last]
+        start = int(ids[0]) * self.hop
+        stop = None if last >= len(self.frame_ids) else int(ids[-1]) * self.hop + self.frame_length
+        load = replace(self.load, start=start, stop=stop)
+        return replace(self, frame_ids=ids - ids[0], azimuth=self.azimuth[first:last], load=load)
 
     def _part(self, first: int, n_frames: int) -> Recording:
         rows = slice(first, first + n_frames)

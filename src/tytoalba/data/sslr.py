@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.data import unpickle
-from tytoalba.data.recording import FRAME_LENGTH, HOP, Recording
+from tytoalba.data.recording import FRAME_LENGTH, HOP, Listed, Recording
 from tytoalba.errors import DataError, TytoWarning
 from tytoalba.signal.angles import Float, wrap
 from tytoalba.signal.array import MicArray, load_array
@@ -75,25 +75,37 @@ def open_sslr(root: str | os.PathLike[str]) -> list[Recording]:
     Sources of type speech are kept: a frame in which only something else sounds is a frame without source
     (all NaN). Recordings come in the order of `SUBSETS`, then by name, with at least two columns of azimuth.
     """
+    return [read_listed(root, listed) for listed in list_sslr(root)]
+
+
+def list_sslr(root: str | os.PathLike[str]) -> list[Listed]:
+    """The recordings of the data set in the order of `open_sslr`; neither labels nor sound are read."""
     root = Path(root)
     subsets = [subset for subset in SUBSETS if (root / subset).is_dir()]
     missing, extra = _compared(root, subsets)
     if missing:
         raise DataError(f"{root}: {_listed(missing, 'missing')}; is the download complete?")
     if extra:
-        warnings.warn(f"{root}: ignores {_listed(extra, 'unknown')}", TytoWarning, stacklevel=2)
-    array = load_array("pepper")
-    recordings = []
-    for subset in subsets:
-        for name in _ids(root, subset, "audio"):
-            sound = root / subset / "audio" / f"{name}{_WAV}"
-            labels = root / subset / "gt_frame" / f"{name}{_GT_FRAME}"
-            frame_ids, azimuth = _frames(unpickle.load(labels), labels)
-            load = partial(_read_sound, sound, array)
-            recordings.append(Recording(name, subset, array, _as_frame_ids(frame_ids, sound), azimuth, load))
-    if not recordings:
+        warnings.warn(f"{root}: ignores {_listed(extra, 'unknown')}", TytoWarning, stacklevel=3)
+    found = [Listed(subset, f"{name}{_WAV}") for subset in subsets for name in _ids(root, subset, "audio")]
+    if not found:
         raise DataError(f"{root}: no recording in {', '.join(SUBSETS)}")
-    return recordings
+    return found
+
+
+def read_listed(root: str | os.PathLike[str], listed: Listed) -> Recording:
+    """One recording of the data set, its labels read."""
+    sound, labels = files_of(root, listed)
+    frame_ids, azimuth = _frames(unpickle.load(labels), labels)
+    array = load_array("pepper")
+    load = partial(_read_sound, sound, array)
+    return Recording(listed.name, listed.subset, array, _as_frame_ids(frame_ids, sound), azimuth, load)
+
+
+def files_of(root: str | os.PathLike[str], listed: Listed) -> list[Path]:
+    """All that a recording depends on: its sound and its labels."""
+    folder = Path(root) / listed.subset
+    return [folder / "audio" / listed.file, folder / "gt_frame" / f"{listed.name}{_GT_FRAME}"]
 
 
 def write_recording(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -18,17 +18,20 @@ Result = TypeVar("Result")
 
 
 def parallel_map(
-    function: Callable[[Item], Result], items: Sequence[Item], processes: int = 1
+    function: Callable[[Item], Result], items: Iterable[Item], processes: int = 1
 ) -> Iterator[Result]:
     """function(item) for each item, in order, on `processes` processes (0: one per core).
 
     The function and the items must be picklable. What a piece of work raises is raised here, and the
-    rest is cancelled. At most a few results a process wait in memory.
+    rest is cancelled. At most a few results a process wait in memory, and items that come one by one are
+    taken no faster than that.
 
     >>> list(parallel_map(abs, [-2, 3]))
     [2, 3]
     """
-    processes = min(processes or available_cores(), len(items))
+    processes = processes or available_cores()
+    if isinstance(items, Sized):
+        processes = min(processes, len(items))
     if processes <= 1:
         yield from (_single_threaded(function, item) for item in items)
         return

@@ -136,12 +136,14 @@ def stream_audio(
     *,
     again: bool = False,
     varies: list[str] | None = None,
+    start: int = 0,
 ) -> Iterator[Samples]:
     """Read a recording of any length in blocks (n_channels, about `block` samples or fewer).
 
     block: if not given, large ones of a file, and of a pipe what comes within a hop (85 ms), so that every
     frame is there when its last sample is. again: it was read before, so nothing is warned of.
     varies: a list that gets the reasons why another program may read other samples from this file.
+    start: leave out that many samples (at the rate that is asked for) at the beginning.
 
     The blocks joined are what `read_audio` returns. Memory is bounded, also for WAV that comes through a
     pipe or is sealed; other sealed formats are held in memory as they are on the disk. Nothing is opened
@@ -159,8 +161,10 @@ def stream_audio(
         size = max(1, min(block, block * rate // to_rate))
         if varies is not None:
             varies += sound.varies()
-        blocks = sound.blocks(size)
-        yield from resampled(blocks if again else health.watch(blocks), rate, to_rate)
+        skipped = sound.skip(start) if rate == to_rate else 0
+        blocks = sound.blocks(size, skipped)
+        found = resampled(blocks if again else health.watch(blocks), rate, to_rate)
+        yield from _without(found, start - skipped)
         if not again:
             health.report()
 
@@ -307,10 +311,21 @@ class _Sound:
             [resampled_text(self.sample_rate, self.to_rate)] if self.sample_rate != self.to_rate else []
         )
 
-    def blocks(self, size: int) -> Iterator[Samples]:
-        """All of it in blocks (n_mics, at most size); refuses a file that ends before its time."""
+    def skip(self, n_samples: int) -> int:
+        """Go to a sample of plain files, whose decoders can; how far it went."""
+        if not n_samples or self.seals or not all(_seeks(file, n_samples) for file in self.files.values()):
+            return 0
+        for file in self.files.values():
+            file.seek(n_samples)
+        return n_samples
+
+    def blocks(self, size: int, skipped: int = 0) -> Iterator[Samples]:
+        """All of it in blocks (n_mics, at most size); refuses a file that ends before its time.
+
+        skipped: how far it was gone before.
+        """
         try:
-            yield from self._blocks(size)
+            yield from self._blocks(size, skipped)
         except AudioError:
             self._check_seals()  # a broken seal ends a file early, and is the better reason
             raise
@@ -320,8 +335,7 @@ class _Sound:
         for seal in self.seals:
             seal.finish()
 
-    def _blocks(self, size: int) -> Iterator[Samples]:
-        n_samples = 0
+    def _blocks(self, size: int, n_samples: int) -> Iterator[Samples]:
         while True:
             parts = {name: _read(name, file, size) for name, file in self.files.items()}  # each (K, C)
             length = _agreed({name: n_samples + len(part) for name, part in parts.items()}, "samples")
@@ -540,6 +554,20 @@ def _read(name: str, file: Any, size: int) -> Samples:
     except SNDFILE_ERRORS as error:
         raise AudioError(f"{name} is damaged or cut short ({error}); copy or record it again") from error
     return part
+
+
+def _seeks(file: Any, n_samples: int) -> bool:
+    """Whether a file goes to that very sample: those whose samples do not depend on the ones before do."""
+    plain = file.format in (*CHECKED, "WAVEX") and file.subtype.startswith(("PCM_", "FLOAT", "DOUBLE"))
+    return bool(plain and file.seekable() and n_samples < _promised(file))
+
+
+def _without(blocks: Iterator[Samples], n_samples: int) -> Iterator[Samples]:
+    """Blocks without the first samples."""
+    for block in blocks:
+        if n_samples < block.shape[1]:
+            yield block[:, n_samples:] if n_samples else block
+        n_samples = max(0, n_samples - block.shape[1])
 
 
 def _promised(file: Any) -> int:

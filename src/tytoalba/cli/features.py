@@ -1,0 +1,68 @@
+"""`tyto features`: any data set to a feature file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tytoalba.cli.console import out, parse_band, plural, print_json, progress_bar
+from tytoalba.cli.keys import keys_at_hand
+from tytoalba.cli.options import AsJson, IdentityFile, Processes, Seed, Speech
+
+
+def features(
+    data: Annotated[
+        str,
+        typer.Argument(help="Folder of labelled recordings, SSLR, or simulated:PRESET (quick, twin, hard)."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.")],
+    part: Annotated[str | None, typer.Option(help="Only recordings of this part, such as train.")] = None,
+    band: Annotated[
+        list[str] | None, typer.Option(help="LOW-HIGH in Hz, or full; repeat for several bands.")
+    ] = None,
+    fast: Annotated[
+        bool,
+        typer.Option("--fast", help="Floats: faster, but the last bits depend on the type of CPU."),
+    ] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Features of sealed recordings may lie in the open.")
+    ] = False,
+    array: Annotated[
+        str | None, typer.Option("--array", "-a", help="For simulations; default: that of the preset.")
+    ] = None,
+    size: Annotated[float, typer.Option(help="Factor on the number of simulated recordings.")] = 1.0,
+    speech: Speech = None,
+    seed: Seed = 0,
+    processes: Processes = 0,
+    identity: IdentityFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute GCC-PHAT features of all labelled frames with a talker, with their labels, in one file.
+
+    Memory does not grow with the data. A stopped run goes on where it was: until the file is complete, what
+    there is lies in FILE.part. The file has the same bits on every machine, but for --fast and simulations.
+
+    Examples:
+
+      tyto features recordings/ -o train.safetensors --part train
+
+      tyto features simulated:quick -o quick.safetensors --band 100-8000
+    """
+    from tytoalba.data.extraction import Extraction, extract_to_file
+    from tytoalba.data.source import open_source
+
+    keys = keys_at_hand(identity)
+    source = open_source(data, part, array=array, size=size, speech=speech, seed=seed)
+    mics, _ = source.array_of(keys)
+    bands = [parse_band(text, mics.sample_rate) for text in band or []]
+    extraction = Extraction.of(source, bands, exact=not fast, keys=keys)
+    with progress_bar("recordings") as steps:
+        n_frames, n_recordings = extract_to_file(
+            extraction, output, keys=keys, plain=plain, processes=processes, on_progress=steps
+        )
+    if as_json:
+        print_json({"features": str(output), "frames": n_frames, "recordings": n_recordings})
+    else:
+        out.print(f"{plural(n_frames, 'frame')} of {plural(n_recordings, 'recording')} in {output}")
