@@ -93,6 +93,14 @@ class PriorError(TytoError):
     """A file that holds no usable prior, or a prior of another array."""
 
 
+class ClusterError(TytoError):
+    """A cluster that cannot be used, or whose workers answer what they should not; nothing was changed."""
+
+
+class ClusterLostError(ClusterError):
+    """The connection to a cluster broke, or its work was lost; what was done is remembered."""
+
+
 class ExpansionError(TytoError):
     """Input or settings that random features cannot use."""
 

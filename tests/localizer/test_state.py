@@ -32,9 +32,10 @@ from tests.helpers.localizers import (
     written,
 )
 from tytoalba.errors import FileError, TytoError
+from tytoalba.learning.triangles import narrow, packed, unpacked
 from tytoalba.learning.tyto import Lesson, Sums
 from tytoalba.localizer.model import OPTIONS, Model
-from tytoalba.localizer.state import DEFAULTS, Kept, State, _packed, _unpacked, _width
+from tytoalba.localizer.state import DEFAULTS, Kept, State
 from tytoalba.privacy.attacks import leverage, membership
 from tytoalba.signal.array import load_array
 
@@ -385,7 +386,7 @@ def altered(data: bytes, **changes: Any) -> bytes:
     for name, change in changes.items():
         kind = arrays[name].dtype
         values = change(arrays[name].astype(np.int64) if kind == np.int32 else arrays[name])
-        arrays[name] = values.astype(_width(values) if kind == np.int32 else kind)
+        arrays[name] = narrow(values) if kind == np.int32 else values.astype(kind)
     return closed(header, arrays)
 
 
@@ -432,9 +433,9 @@ def test_sums_are_written_in_one_way_only(data: bytes) -> None:
 
 def test_sums_that_need_eight_bytes_get_them() -> None:
     sums = {"G": np.array([[2**31, 1], [1, 5]]), "Q": np.array([[3]]), "y2": np.array([4]), "n": np.array(9)}
-    packed = _packed(sums)
-    assert [packed[name].dtype.itemsize for name in ("G", "Q")] == [8, 4]
-    assert all(np.array_equal(_unpacked(packed, 2)[name], values) for name, values in sums.items())
+    small = packed(sums)
+    assert [small[name].dtype.itemsize for name in ("G", "Q")] == [8, 4]
+    assert all(np.array_equal(unpacked(small, 2)[name], values) for name, values in sums.items())
 
 
 def test_counts_without_lessons_are_refused() -> None:

@@ -59,7 +59,9 @@ class SoundFile:
         """The same samples in blocks (n_mics, any length), in memory that does not grow with the file."""
         left = np.inf if self.stop is None else self.stop - self.start
         sound = stream_audio(self.path, self.array, keys=self.keys, start=self.start, again=self.start > 0)
-        with closing(cast("Generator[NDArray[np.float32]]", sound)):  # so that the file is closed here
+        with closing(
+            cast("Generator[NDArray[np.float32], None, None]", sound)
+        ):  # so that the file is closed here
             for block in sound:
                 yield block if block.shape[1] <= left else block[:, : int(left)]
                 left -= block.shape[1]

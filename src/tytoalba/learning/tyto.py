@@ -216,6 +216,10 @@ class Tyto(Method):
             return Sums(self._empty().learn(lesson.H, lesson.Y), lesson.counts)
         return Sums(more.head.learn(lesson.H, lesson.Y), more.counts + lesson.counts)
 
+    def no_sums(self) -> Sums:
+        """The sums of no lesson, to add to."""
+        return Sums(self._empty(), np.zeros_like(self._counts))
+
     def read_sums(self, memory: Memory) -> Sums:
         """The sums of a lesson that a file kept; what cannot be is refused."""
         return Sums(self._head.restored(memory).check(), self._checked_counts(memory["counts"]))
@@ -252,6 +256,11 @@ class Tyto(Method):
     def n_views(self) -> int:
         """Rows that the sums have for each frame."""
         return len(self._views) if self.sides == "all" else 1
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of the labels in the sums."""
+        return self._head.n_outputs
 
     @property
     def counts(self) -> NDArray[np.int64]:

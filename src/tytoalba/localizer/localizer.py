@@ -33,9 +33,11 @@ from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.decisions import Decision, count_sources, known
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import fitting_prior
+from tytoalba.learning.tyto import Sums
 from tytoalba.localizer.frontend import NEWEST, FrontEnd
 from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.model import Model
+from tytoalba.localizer.offsets import Offsets
 from tytoalba.localizer.state import KIND as STATE
 from tytoalba.localizer.state import Kept, State
 from tytoalba.localizer.stream import Finder, Found, Located, Sound, Sources, Stream, sound_blocks
@@ -589,11 +591,17 @@ class Localizer:
 
         def lessons() -> Iterator[tuple[Iterable[Phase], None]]:
             for number, recording in enumerate(recordings, 1):
-                yield self._labelled(recording), None
+                yield self.phases(recording), None
                 if on_progress:
                     on_progress(number, len(recordings))
 
         return self._taught(lessons())
+
+    def learn_sums(self, lessons: Iterable[tuple[str, int]], part: Sums, release: Offsets) -> Change:
+        """Learn lessons of which there are only sums, as `State.add_sums` takes them."""
+        trial, given = self.state.copy(), list(lessons)
+        trial.add_sums(given, part, release)
+        return self._become("learned", trial, [name for name, _ in given])
 
     def forget(
         self,
@@ -670,7 +678,7 @@ class Localizer:
         TytoError
             One of them was not learned here; nothing was changed.
         """
-        return self._forgot(map(self._labelled, recordings))
+        return self._forgot(map(self.phases, recordings))
 
     def merge(self, other: Localizer) -> Change:
         """Add all that another one has learned.
@@ -709,7 +717,8 @@ class Localizer:
         """Every array that its file holds: name, values, purpose."""
         return self._known.inventory()
 
-    def _labelled(self, recording: Recording) -> Iterable[Phase]:
+    def phases(self, recording: Recording) -> Iterable[Phase]:
+        """A labelled recording as a lesson, in blocks of frames; an empty list if no frame has a source."""
         self._frontend.refuse_others(recording)
         if not recording.n_sources.any():
             return []

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba import __version__
 from tytoalba.errors import FileError, TytoError, UnknownLessonError
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import Prior
+from tytoalba.learning.triangles import packed, unpacked
 from tytoalba.learning.tyto import Lesson, Sums, Tyto
 from tytoalba.localizer.frontend import NEWEST, VERSIONS
 from tytoalba.localizer.lessons import gather, lesson_name
@@ -40,9 +42,10 @@ from tytoalba.localizer.release import release_gate
 from tytoalba.signal.array import MicArray
 from tytoalba.storage.tensors import Arrays, pack, unpack
 
-KIND, VERSION = "state", 1
+KIND, RECIPE, VERSION = "state", "recipe", 1
 RELEASE = 1
 """Version of the sums for releases (`offsets`): their meaning must not change without another number."""
+TWICE = "this was taught already; to count it more often would not make it truer"
 DEFAULTS: dict[str, Any] = {
     "n_features": 2000,
     "bandwidth": 1.5,
@@ -140,7 +143,7 @@ class State:
         """
         lesson = gather(self.learner, phase, self.options["seed"], self.frontend)
         if lesson.name in self.lessons:
-            raise TytoError("this was taught already; to count it more often would not make it truer")
+            raise TytoError(TWICE)
         self.learner.add(lesson.part)
         self.lessons[lesson.name] = lesson.n_frames
         own = None if self.release is None else lesson.release
@@ -148,6 +151,60 @@ class State:
         if keep is not None:
             self.kept[lesson.name] = replace(keep, part=lesson.part, release=own)
         return lesson.name
+
+    def add_sums(self, lessons: Iterable[tuple[str, int]], part: Sums, release: Offsets) -> None:
+        """Learn lessons (name, frames) that were gathered elsewhere: the same to the byte as to teach them.
+
+        Sums that these lessons cannot have are refused, and lessons that are known already or come twice.
+        """
+        given = list(lessons)
+        added = dict(given)
+        if len(added) < len(given) or added.keys() & self.lessons.keys():
+            raise TytoError(TWICE)
+        n_frames, n_sources = sum(added.values()), int(part.counts.sum())
+        right = part.head.n == n_frames * self.learner.n_views
+        right = right and n_frames <= n_sources <= len(part.counts) * n_frames
+        trial = self.copy()
+        trial.learner.add(part)
+        trial.lessons |= added
+        trial._change_release(None if self.release is None else release)
+        if not right or not trial._release_is_possible():
+            raise FileError("these sums belong to no such lessons")
+        self.learner, self.lessons, self.release = trial.learner, trial.lessons, trial.release
+
+    def recipe(self) -> bytes:
+        """All that lessons are computed with and nothing that was taught; secret, as it has the seed."""
+        of_prior, arrays = prior_parts(replace(self.prior, frames={}))  # frames are for answers
+        own = {
+            "array": self.array.to_toml(),
+            "options": self.options,
+            "frontend": self.frontend,
+            "constants": self.constants,
+            "program": __version__,
+        }
+        return pack(RECIPE, VERSION, own | of_prior, arrays)
+
+    @classmethod
+    def of_recipe(cls, data: bytes, what: str = "this recipe") -> State:
+        """A state that has learned nothing and can gather lessons; of the same version of the program."""
+        header, arrays = unpack(data, RECIPE, VERSION, what)
+        if (other := header.get("program")) != __version__:
+            raise FileError(
+                f"{what} is of tytoalba {str(other)[:40]}, and here is {__version__}: install one version"
+            )
+        try:
+            return cls._untaught(header, arrays, what)
+        except (TytoError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise FileError(f"{what} is damaged: {error}") from error
+
+    @classmethod
+    def _untaught(cls, header: dict[str, Any], arrays: Arrays, what: str) -> State:
+        options = checked_options(header["options"])
+        frontend = _checked_frontend(header.get("frontend", 1))
+        constants = "" if frontend == 1 else _checked_constants(header["constants"])
+        prior = replace(prior_from(header, arrays), agreed=constants)
+        array = fitting(MicArray.from_toml(header["array"], what), prior, options["n_features"])
+        return cls(array, _learner(prior, options), options, frontend=frontend, constants=constants)
 
     def forget(self, phase: Phase | Iterable[Phase]) -> str:
         """Take away what these frames taught, exactly; frames that were not taught are refused."""
@@ -225,7 +282,7 @@ class State:
     def _parts(self) -> tuple[dict[str, Any], Arrays]:
         of_prior, arrays = prior_parts(self.prior)
         memory = self.learner.memory()
-        arrays |= _packed(memory) | {"counts": memory["counts"]}
+        arrays |= packed(memory) | {"counts": memory["counts"]}
         for name, kept in self.kept.items():
             arrays |= {f"kept.{name}.{key}": values for key, values in _kept_arrays(kept).items()}
         header = {
@@ -255,19 +312,15 @@ class State:
             n_features = options["n_features"]
             if len(arrays["G"]) != n_features * (n_features + 1) // 2:  # before anything of that size is made
                 raise FileError("its sums are of another size")
-            frontend = _checked_frontend(header.get("frontend", 1))
-            constants = "" if frontend == 1 else _checked_constants(header["constants"])
-            prior = replace(prior_from(header, arrays), agreed=constants)
-            array = fitting(MicArray.from_toml(header["array"], what), prior, n_features)
-            learner = _learner(prior, options)
-            memory = _unpacked(arrays, n_features) | {"counts": arrays["counts"]}
-            memory |= {"seed": np.array(options["seed"]), "prior": prior.digest}
+            state = cls._untaught(header, arrays, what)
+            learner = state.learner
+            memory = unpacked(arrays, n_features) | {"counts": arrays["counts"]}
+            memory |= {"seed": np.array(options["seed"]), "prior": state.prior.digest}
             learner.restore(memory)
             learner.check()
             kept = {name: _kept(learner, name, about, arrays) for name, about in header["kept"].items()}
-            release = _release(header.get("release"), arrays)
-            lessons, owner = {**header["lessons"]}, header["owner"]
-            state = cls(array, learner, options, lessons, kept, owner, release, frontend, constants)
+            state.lessons, state.kept, state.owner = {**header["lessons"]}, kept, header["owner"]
+            state.release = _release(header.get("release"), arrays)
             state._check()
             return state
         except (TytoError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -349,7 +402,7 @@ def _kept_arrays(kept: Kept) -> Arrays:
     release = {} if kept.release is None else {"release": np.concatenate(kept.release)}
     if isinstance(kept.part, Lesson):
         return kept.part._asdict() | release
-    return _packed(kept.part.head.memory()) | {"counts": kept.part.counts} | release
+    return packed(kept.part.head.memory()) | {"counts": kept.part.counts} | release
 
 
 def _kept(learner: Tyto, name: str, about: dict[str, Any], arrays: Arrays) -> Kept:
@@ -358,7 +411,7 @@ def _kept(learner: Tyto, name: str, about: dict[str, Any], arrays: Arrays) -> Ke
     if "H" in own:
         part: Lesson | Sums = learner.read_lesson(own)
     else:
-        part = learner.read_sums(_unpacked(own, learner.n_features) | {"counts": own["counts"]})
+        part = learner.read_sums(unpacked(own, learner.n_features) | {"counts": own["counts"]})
     who, when, azimuth = about["who"], about["time"], tuple(map(float, about["azimuth"]))
     if not isinstance(who, str) or type(when) is not int or not azimuth:
         raise FileError("what it says of a kept lesson was altered")
@@ -380,34 +433,3 @@ def _offsets(lessons: NDArray[Any], frames: NDArray[Any]) -> Offsets:
     if any(values.dtype != np.int64 or values.shape != (N_SUMS,) for values in (lessons, frames)):
         raise FileError("its sums for releases are of another kind: they were altered")
     return Offsets(lessons, frames)
-
-
-def _packed(sums: Arrays) -> Arrays:
-    """Sums as files have them: the upper triangle of G, row after row, and four bytes where these suffice."""
-    G = sums["G"]
-    whole = {"G": np.concatenate([G[i, i:] for i in range(len(G))]), "Q": sums["Q"], "y2": sums["y2"]}
-    return {name: values.astype(_width(values)) for name, values in whole.items()} | {"n": sums["n"]}
-
-
-def _unpacked(packed: Arrays, n: int) -> Arrays:
-    """What `_packed` was given; anything that it would have packed otherwise is refused."""
-    if any(packed[name].dtype != _width(packed[name]) for name in ("G", "Q", "y2")):
-        raise FileError("its sums are written in another way: they were altered")
-    wide = {name: packed[name].astype(np.int64) for name in ("G", "Q", "y2")}
-    return {**wide, "G": _square(wide["G"], n), "n": packed["n"]}
-
-
-def _width(values: NDArray[Any]) -> type[np.signedinteger[Any]]:
-    fits = values.dtype.kind == "i" and values.min(initial=0) >= -(2**31) and values.max(initial=0) < 2**31
-    return np.int32 if fits else np.int64
-
-
-def _square(triangle: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    if len(triangle) != n * (n + 1) // 2:
-        raise FileError("its sums are of another size")
-    G = np.empty((n, n), np.int64)
-    start = 0
-    for i in range(n):
-        G[i, i:] = G[i:, i] = triangle[start : start + n - i]
-        start += n - i
-    return G

@@ -33,7 +33,7 @@ def parallel_map(
     if isinstance(items, Sized):
         processes = min(processes, len(items))
     if processes <= 1:
-        yield from (_single_threaded(function, item) for item in items)
+        yield from (single_threaded(function, item) for item in items)
         return
     # spawn: safe beside torch, CUDA and threads; no initialiser: one that raises respawns for ever
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
@@ -62,10 +62,11 @@ def available_cores() -> int:
 def _in_worker(function: Callable[[Item], Result], item: Item) -> Result:
     """In a process of our own, libraries that the work loads later (torch) get one thread too."""
     os.environ["OMP_NUM_THREADS"] = "1"
-    return _single_threaded(function, item)
+    return single_threaded(function, item)
 
 
-def _single_threaded(function: Callable[[Item], Result], item: Item) -> Result:
+def single_threaded(function: Callable[[Item], Result], item: Item) -> Result:
+    """function(item) with one BLAS thread."""
     import scipy.linalg  # noqa: F401 - only a BLAS that is loaded can be limited: numpy's and scipy's
     from threadpoolctl import threadpool_limits
 
