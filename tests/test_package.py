@@ -18,7 +18,17 @@ import tytoalba
 from tytoalba.errors import MissingExtraError
 from tytoalba.signal.array import builtin_arrays
 
-HEAVY = ("numpy", "scipy", "torch", "matplotlib", "soundfile", "safetensors", "pyroomacoustics", "h5py")
+HEAVY = (
+    "numpy",
+    "scipy",
+    "torch",
+    "matplotlib",
+    "soundfile",
+    "safetensors",
+    "pyroomacoustics",
+    "h5py",
+    "distributed",
+)
 
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tytoalba.cli.cluster import Cluster, Insecure, TlsCa, TlsCert, TlsKey, cluster_address, on_cluster
 from tytoalba.cli.console import chosen_array, note, out, print_json, progress_bar, say
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile, Unsigned
@@ -17,6 +18,7 @@ from tytoalba.texts.printing import plural
 
 if TYPE_CHECKING:
     from tytoalba.data.recording import Recording
+    from tytoalba.learning.cluster.connection import Address
     from tytoalba.localizer.localizer import Change
     from tytoalba.storage.age import Keys
 
@@ -89,19 +91,33 @@ def learn(
     model: StateFile,
     data: Annotated[Path, typer.Argument(help="Folder of labelled recordings, or SSLR; sealed or plain.")],
     part: Part = None,
+    cluster: Cluster = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    insecure: Insecure = False,
     unsigned: Unsigned = False,
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn all recordings of a data set: all of them, or none.
 
-    Example:
+    With --cluster, workers read the recordings under the same path, and the state is the same to the bit.
+    What was done so far is in MODEL.part: the same command goes on with it.
+
+    Examples:
 
       tyto learn kitchen.tyto recordings/ --part train
+
+      tyto learn kitchen.tyto recordings/ --cluster local
     """
     from tytoalba.localizer.store import edit
 
     keys = keys_at_hand(identity)
+    where = cluster_address(cluster, tls_ca, tls_cert, tls_key, insecure, identity)
+    if where is not None:
+        _print_change(_learn_on(where, model, data, part, keys, unsigned), model, as_json)
+        return
     recordings = _recordings(data, part, keys)
     with edit(model, keys, unsigned) as localizer, progress_bar("recordings") as steps:
         change = localizer.learn(recordings, steps)
@@ -223,6 +239,25 @@ def merge(
         )
     lessons = tuple(name for change in done for name in change.lessons)
     _print_change(Change("merged", sum(change.n_frames for change in done), lessons), model, as_json)
+
+
+def _learn_on(
+    where: Address, model: Path, data: Path, part: str | None, keys: Keys, unsigned: bool
+) -> Change:
+    from tytoalba.data.source import FolderSource
+    from tytoalba.learning.cluster.part_file import PartFile
+    from tytoalba.localizer.shards import learn_on
+    from tytoalba.localizer.store import edit, own_recipients
+    from tytoalba.storage.age import is_sealed
+
+    source, model = FolderSource(data, part), model.resolve()
+    source.listed()  # refuses what is no data set, before anything is begun
+    with edit(model, keys, unsigned) as localizer, progress_bar("recordings") as steps:
+        recipients = own_recipients(keys) if is_sealed(model) else None
+        done = PartFile(model.with_name(f"{model.name}.part"), keys, recipients)
+        change = on_cluster(where, lambda workers: learn_on(workers, localizer, source, done, steps))
+    done.remove()
+    return change
 
 
 def _recordings(data: Path, part: str | None, keys: Keys) -> list[Recording]:

@@ -26,6 +26,8 @@ PATIENCE = 30.0
 """Seconds to wait for a scheduler that does not answer."""
 LONGEST_ANSWER = 600
 """Seconds that an answer may take to arrive."""
+WAIT_FOR_KEYS = 15.0
+"""Seconds to wait for a worker with a key, while there are others."""
 LOOK = 1.0
 """Seconds between two looks whether the cluster is still there."""
 
@@ -109,9 +111,16 @@ def connected(where: Address) -> Iterator[DaskWorkers]:
 @contextmanager
 def _local(where: Address, security: Any) -> Iterator[Any]:
     """Processes of this machine, with certificates that exist in their memory alone."""
+    import dask
     import distributed
 
-    with warnings.catch_warnings():
+    # no pages about the work, which Dask serves to everybody on this machine, also without a dashboard
+    pages: dict[str, list[str]] = {
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+    }
+    own = {"DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]", **(where.environment or {})}
+    with warnings.catch_warnings(), dask.config.set(pages):
         warnings.simplefilter("ignore")  # of ports that are in use, and of this machine's network
         cluster = distributed.LocalCluster(
             n_workers=where.processes or available_cores(),
@@ -120,10 +129,10 @@ def _local(where: Address, security: Any) -> Iterator[Any]:
             host="127.0.0.1",
             protocol="tls://",
             security=security,
-            dashboard_address=None,
+            scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
             silence_logs=logging.CRITICAL,
             preload=[where.preload] if where.preload else [],
-            env=dict(where.environment or {}),
+            env=own,
         )
     try:
         yield cluster
@@ -236,6 +245,10 @@ class DaskWorkers:
         """Threads of all workers that are there now."""
         return max(1, sum(int(worker["nthreads"]) for worker in self._workers().values()))
 
+    def any_there(self) -> bool:
+        """Whether there are workers already."""
+        return bool(self._workers())
+
     def _workers(self) -> dict[str, Any]:
         """All workers, as they were a moment ago."""
         when, found = self._known
@@ -248,12 +261,20 @@ class DaskWorkers:
         return found
 
     def _require_keys(self) -> None:
-        found = self._workers().values()
-        if found and not any(RESOURCE in worker.get("resources", {}) for worker in found):
-            raise ClusterError(
-                f"there are sealed recordings, and none of the {len(found)} workers was given a key: start "
-                "workers with --preload tytoalba.cli.worker and TYTO_IDENTITY"
-            )
+        """Wait a while for a worker that was given a key, after the first worker is there."""
+        deadline = None
+        while True:
+            found = self._workers().values()
+            if any(RESOURCE in worker.get("resources", {}) for worker in found):
+                return
+            now = time.monotonic()
+            deadline = now + WAIT_FOR_KEYS if found and deadline is None else deadline
+            if deadline is not None and now > deadline:
+                raise ClusterError(
+                    f"there are sealed recordings, and none of the {len(found)} workers was given a key: "
+                    "start workers with --preload tytoalba.cli.worker and TYTO_IDENTITY"
+                )
+            time.sleep(LOOK / 4)
 
 
 def _lost(why: object) -> ClusterLostError:
