@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.commands import Tyto
+from tests.helpers.states import contents
 from tests.helpers.workers import StandIn
 from tytoalba.cli import cluster, worker
 from tytoalba.cli.cluster import on_cluster
@@ -113,6 +114,43 @@ def test_learning_on_a_cluster_writes_the_same_file(
     one, many = (tmp_path / "one").read_bytes(), (tmp_path / "many").read_bytes()
     assert one == many
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".part") == []
+
+
+def test_features_simulations_and_benchmarks_on_a_cluster(
+    tyto: Tyto, home: Path, tmp_path: Path, simulated: Path, stand_ins: list[Any]
+) -> None:
+    assert home
+    on = ("--cluster", "tcp://127.0.0.1:1")
+    assert tyto("features", simulated, "-o", tmp_path / "one", "-j", "1").code == 0
+    stand_ins += [Stand(), Stand(), Stand()]
+    assert tyto("features", simulated, "-o", tmp_path / "many", *on).code == 0
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "many").read_bytes()
+    options = ("-a", "respeaker-usb-4", "--size", "0.03")
+    assert tyto("simulate", tmp_path / "data", *options, *on).code == 0
+    assert contents(tmp_path / "data") == contents(simulated)
+    error = tyto("simulate", tmp_path / "more", *options, "--features", *on).error
+    assert "features on a cluster are made by tyto features simulated:quick --cluster" in error
+    options = (
+        *options,
+        "--methods",
+        "srp-phat",
+        "--set",
+        "n_phases=2",
+        "--no-report",
+        "-o",
+        tmp_path / "out",
+    )
+    ran = tyto("bench", "run", "quick", *options, "--cache", tmp_path / "cache", "-j", "1", *on)
+    assert ran.code == 0
+    assert (tmp_path / "out" / "quick.json").is_file()
+    assert not stand_ins
+    assert "--jobs is for this machine" in tyto("bench", "run", "quick", "--jobs", "2", *on).error
+    assert "give --cache FILE" in _with(stand_ins, tyto, "bench", "run", "quick", "-o", tmp_path / "b", *on)
+
+
+def _with(stand_ins: list[Any], tyto: Tyto, *arguments: str | Path) -> str:
+    stand_ins.append(Stand())
+    return tyto(*arguments).error
 
 
 def test_a_cluster_that_was_never_there_is_not_waited_for(stand_ins: list[Any]) -> None:

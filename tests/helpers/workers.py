@@ -22,8 +22,9 @@ class Job:
 
 @dataclass
 class StandIn:
-    """Does tasks in a random order. lost_after: breaks down after so many; has_keys: opens sealed files.
+    """Does tasks in a random order, or in turn.
 
+    lost_after: breaks down after so many tasks. has_keys: says that it opens sealed files.
     twice: does every task twice, as when a worker dies after it answered. change: alters answers.
     """
 
@@ -32,6 +33,7 @@ class StandIn:
     lost_after: int | None = None
     has_keys: bool = True
     twice: bool = False
+    in_turn: bool = False
     change: Callable[[Job, bytes], bytes] = lambda _, data: data
     done: list[str] = field(default_factory=list)
 
@@ -57,7 +59,7 @@ class StandIn:
         if self.lost_after == len(self.done):
             raise ClusterLostError("the cluster is gone")
         ready = [job for job in self._waiting if all(_is_done(one) for one in job.arguments)]
-        job = self._random.choice(ready)
+        job = ready[0] if self.in_turn else self._random.choice(ready)
         self._waiting.remove(job)
         for one in job.arguments:
             assert isinstance(one, Job | str | bytes | int | float | bool | None), one

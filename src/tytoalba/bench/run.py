@@ -11,7 +11,7 @@ import json
 import platform
 import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import metadata
@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tytoalba import __version__
-from tytoalba.bench.config import SEES, Config, as_json, load_config
+from tytoalba.bench.config import SEES, Config, Job, as_json, load_config
 from tytoalba.bench.data import Announce, BenchData, data_name, load_benchdata
 from tytoalba.bench.job import run_job
 from tytoalba.bench.page import render
@@ -37,6 +37,8 @@ from tytoalba.storage.parallel import available_cores, parallel_map
 from tytoalba.storage.writing import write_whole
 
 FORMAT, VERSION = "tytoalba-results", 1
+Worked = Callable[[Config, list[Job], Path, str], Iterator[list[dict[str, Any]]]]
+"""Gives the rows of jobs in order, of the data in a file, on a device."""
 
 
 def run_benchmark(
@@ -56,6 +58,7 @@ def run_benchmark(
     jobs: int = 1,
     processes: int = 1,
     keys: Keys = None,
+    worked: Worked | None = None,
     on_data: Announce | None = None,
     on_job: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
@@ -64,9 +67,13 @@ def run_benchmark(
     name_or_file: a shipped benchmark (`shipped_configs`) or a TOML file. data, array, methods, seeds, size:
     instead of those of the file; changes: any other key, such as "n_phases=5". speech: folder of real speech
     for simulations. cache: a file that keeps the prepared data for the next time. jobs: methods at a time,
-    processes: for simulations; 0: one per core. keys: what opens sealed recordings. What cannot work is
-    refused before anything is prepared.
+    processes: for simulations; 0: one per core. keys: what opens sealed recordings. worked: works on the jobs
+    elsewhere, and reads the data from the cache. What cannot work is refused before anything is prepared.
     """
+    if worked is not None and cache is None:
+        raise TytoError(
+            "a cluster reads the data from a file: give --cache FILE on a disk that all machines see"
+        )
     given: dict[str, Any] = {"data": data, "array": array, "size": size}
     given["methods"] = None if methods is None else tuple(methods)
     given["seeds"] = None if seeds is None else tuple(seeds)
@@ -86,6 +93,7 @@ def run_benchmark(
         command=command,
         processes=jobs,
         kept=cache,
+        worked=worked,
         on_job=on_job,
     )
     return [result_file, *(render([result_file], output / config.name) if report else [])]
@@ -195,12 +203,14 @@ def run(
     command: str = "",
     processes: int = 1,
     kept: Path | None = None,
+    worked: Worked | None = None,
     on_job: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Run what is not yet in the result file `output`; returns the whole result.
 
     processes: jobs at a time (0: one per core); a GPU that waits for small kernels serves several well.
     kept: a file that holds the data, where there is one: processes read it, and none is written for them.
+    worked: works on the jobs elsewhere (`bench.cluster`), from that file.
     on_job: called with (jobs done, jobs in all).
     """
     start = time.perf_counter()
@@ -212,13 +222,15 @@ def run(
     with TemporaryDirectory() as folder:
         shared: BenchData | Path = data
         processes = min(processes or available_cores(), max(1, len(todo)))
-        if processes > 1:
+        if processes > 1 and worked is None:
             shared = kept or Path(folder) / "data.safetensors"
             if kept is None:
                 data.save(shared)
         work = partial(run_job, config=config, data=shared, device=device)
         # one job after another with all threads, or several at a time with one thread each
         each = map(work, todo) if processes == 1 else parallel_map(work, todo, processes)
+        if worked is not None and kept is not None:
+            each = worked(config, todo, kept, device)
         for number, rows in enumerate(each, len(jobs) - len(todo) + 1):
             result["rows"] += rows
             result["seconds"] = round(earlier + time.perf_counter() - start, 1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Column
 
+from tytoalba.cli.cluster import Cluster, Insecure, TlsCa, TlsCert, TlsKey, cluster_address, on_cluster
 from tytoalba.cli.console import (
     choose_device,
     err,
@@ -72,11 +74,17 @@ def run(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Make tables, figures and page.")
     ] = True,
+    cluster: Cluster = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    insecure: Insecure = False,
     json: AsJson = False,
 ) -> None:
     """Run a benchmark: methods learn directions phase after phase and are tested after each.
 
-    A stopped run goes on where it was. Results are JSON; tables, figures and a page are made from them.
+    A stopped run goes on where it was. Results are JSON; tables, figures and a page are made from them. With
+    --cluster, workers run the methods, on the data that this machine prepares in --cache.
 
     Examples:
 
@@ -89,8 +97,14 @@ def run(
     from tytoalba.bench.run import run_benchmark
     from tytoalba.cli.keys import keys_at_hand
 
+    where = cluster_address(cluster, tls_ca, tls_cert, tls_key, insecure, processes=max(jobs, 0))
+    if where is not None and jobs != 1 and where.address != "local":
+        raise TytoError(
+            "--jobs is for this machine: a cluster runs as many methods at a time as it has threads"
+        )
     with progress_bar("data") as steps:
-        result_file, *written = run_benchmark(
+        benchmark = partial(
+            run_benchmark,
             name,
             data=data,
             array=array,
@@ -102,13 +116,21 @@ def run(
             output=output,
             cache=cache,
             report=report,
-            device=choose_device(device),
-            jobs=jobs,
+            device=choose_device(device) if where is None else device.replace("auto", "cpu"),
+            jobs=jobs if where is None else 1,
             processes=processes,
             keys=keys_at_hand(),
             on_data=lambda what, done, total: steps(done, total, f"data: {what}"),
             on_job=lambda done, total: steps(done, total, "methods"),
         )
+        if where is None:
+            result_file, *written = benchmark()
+        else:
+            from tytoalba.bench.cluster import rows_on
+
+            result_file, *written = on_cluster(
+                where, lambda workers: benchmark(worked=partial(rows_on, workers))
+            )
     _print([result_file], written, json)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tytoalba.cli.cluster import Cluster, Insecure, TlsCa, TlsCert, TlsKey, cluster_address, on_cluster
 from tytoalba.cli.console import out, parse_band, plural, print_json, progress_bar
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.cli.options import AsJson, IdentityFile, Processes, Seed, Speech
@@ -36,6 +38,11 @@ def features(
     speech: Speech = None,
     seed: Seed = 0,
     processes: Processes = 0,
+    cluster: Cluster = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    insecure: Insecure = False,
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,12 +50,15 @@ def features(
 
     Memory does not grow with the data. A stopped run goes on where it was: until the file is complete, what
     there is lies in FILE.part. The file has the same bits on every machine, but for --fast and simulations.
+    With --cluster, workers read the recordings under the same path.
 
     Examples:
 
       tyto features recordings/ -o train.safetensors --part train
 
       tyto features simulated:quick -o quick.safetensors --band 100-8000
+
+      tyto features recordings/ -o all.safetensors --cluster local
     """
     from tytoalba.data.extraction import Extraction, extract_to_file
     from tytoalba.data.source import open_source
@@ -58,10 +68,17 @@ def features(
     mics, _ = source.array_of(keys)
     bands = [parse_band(text, mics.sample_rate) for text in band or []]
     extraction = Extraction.of(source, bands, exact=not fast, keys=keys)
+    where = cluster_address(cluster, tls_ca, tls_cert, tls_key, insecure, identity, processes)
     with progress_bar("recordings") as steps:
-        n_frames, n_recordings = extract_to_file(
-            extraction, output, keys=keys, plain=plain, processes=processes, on_progress=steps
-        )
+        write = partial(extract_to_file, extraction, output, keys=keys, plain=plain, on_progress=steps)
+        if where is None:
+            n_frames, n_recordings = write(processes=processes)
+        else:
+            from tytoalba.learning.cluster.features import on_workers
+
+            n_frames, n_recordings = on_cluster(
+                where, lambda workers: write(worked=partial(on_workers, workers, extraction))
+            )
     if as_json:
         print_json({"features": str(output), "frames": n_frames, "recordings": n_recordings})
     else:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tytoalba.cli.cluster import Cluster, Insecure, TlsCa, TlsCert, TlsKey, cluster_address, on_cluster
 from tytoalba.cli.console import parse_band, progress_bar, say
 from tytoalba.cli.options import Processes
+from tytoalba.errors import TytoError
 from tytoalba.texts.printing import plural
 
 
@@ -38,11 +41,17 @@ def simulate(
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of all that is random; the same gives the same data.")] = 0,
     processes: Processes = 0,
+    cluster: Cluster = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    insecure: Insecure = False,
 ) -> None:
     """Simulate rooms, talkers and noise for an array: labelled recordings, or features directly.
 
     The sound has reverberation, directional microphones and talkers, diffuse noise, one or two talkers,
-    unseen rooms and speakers in each part.
+    unseen rooms and speakers in each part. With --cluster, workers simulate, this machine writes, and a
+    folder that was begun is completed by the same command.
 
     Examples:
 
@@ -56,13 +65,18 @@ def simulate(
     simulation = Simulation.of_preset(preset, array, size=size, moving=moving, speech=speech, seed=seed)
     bands = [parse_band(text, simulation.array.sample_rate) for text in band or []]
     recipe = simulation.preset
+    where = cluster_address(cluster, tls_ca, tls_cert, tls_key, insecure, processes=processes)
+    layout = "features" if features else layout
+    if where is not None and layout == "features":
+        raise TytoError(f"features on a cluster are made by tyto features simulated:{preset} --cluster ...")
     with progress_bar(f"{recipe.name} for {simulation.array.name}") as steps:
-        n_recordings = write_simulation(
-            simulation,
-            output,
-            "features" if features else layout,
-            bands,
-            processes=processes,
-            on_progress=steps,
-        )
+        write = partial(write_simulation, simulation, output, layout, bands, on_progress=steps)
+        if where is None:
+            n_recordings = write(processes=processes)
+        else:
+            from tytoalba.data.source import SimulatedSource
+            from tytoalba.learning.cluster.simulations import made_on
+
+            source = SimulatedSource(preset, simulation.array, None, size, moving, speech, seed)
+            n_recordings = on_cluster(where, lambda workers: write(made=partial(made_on, workers, source)))
     say(f"{plural(n_recordings, 'recording')} of {recipe.seconds:g} s written to {output}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import atan2, tau
 from pathlib import Path
@@ -15,9 +16,15 @@ from tytoalba.data.simulation.features import simulate_features
 from tytoalba.data.simulation.recordings import SimulatedRecording, Simulation
 from tytoalba.errors import DataError
 from tytoalba.signal.gcc import FULL_BAND, GccPhat
+from tytoalba.storage.files import read_json
 from tytoalba.storage.parallel import parallel_map
+from tytoalba.storage.writing import write_whole
 
 LAYOUTS = ("folder", "sslr", "features")
+BEGUN = ".begun.json"
+"""In a folder that is not complete: of which recipe it is."""
+Made = Callable[[Sequence[tuple[int, int]]], Iterator[SimulatedRecording]]
+"""Makes the recordings of tasks, wherever that is, and gives them in order."""
 
 
 def write_simulation(
@@ -27,6 +34,7 @@ def write_simulation(
     bands: Sequence[tuple[float, float]] = (),
     *,
     processes: int = 1,
+    made: Made | None = None,
     on_progress: Progress | None = None,
 ) -> int:
     """Make all recordings, write them to a new or empty folder, and say how many they are.
@@ -38,6 +46,9 @@ def write_simulation(
     SSLR has no validation part, so that layout leaves it out. The first half of the rooms, and one more, go
     where SSLR has its room 106 (three of the five training rooms of the preset twin, two of its three test
     rooms), the others to 301 (training) and library (test).
+
+    processes: to simulate on; 0: one per core. made: gives the recordings of tasks in their stead, such as
+    from other machines; then a folder that was begun by the same recipe is completed. Not for features.
     """
     folder = Path(folder)
     if layout not in LAYOUTS:
@@ -46,22 +57,35 @@ def write_simulation(
         raise DataError("bands belong to features: sound has all its frequencies")
     if layout == "sslr":
         _check_sslr(simulation)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    begun = folder / BEGUN
+    recipe = {"layout": layout, "recipe": simulation.digest}
+    goes_on = made is not None and begun.is_file() and read_json(begun, error=DataError) == recipe
+    if not goes_on and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{folder} is not empty; choose a new folder, so that nothing is mixed or lost")
     folder.mkdir(parents=True, exist_ok=True)
     if layout == "features":
         _write_features(simulation, folder, bands, processes, on_progress)
         return simulation.preset.n_recordings
     tasks = simulation.tasks()
-    write = _write_folder_recording
+    write, is_there = _write_folder_recording, _is_in_folder
     if layout == "sslr":
         tasks = [task for task in tasks if simulation.preset.parts[task[0]].name != "valid"]
-        write = _write_sslr_recording
+        write, is_there = _write_sslr_recording, _is_in_sslr
     else:
         labelled_folder.write_array(folder, simulation.array)
-    for done, _ in enumerate(parallel_map(partial(write, simulation, folder), tasks, processes), 1):
+    if made is None:
+        each: Iterable[object] = parallel_map(
+            partial(_make_and_write, write, simulation, folder), tasks, processes
+        )
+        todo = tasks
+    else:
+        write_whole(begun, json.dumps(recipe).encode())
+        todo = [task for task in tasks if not is_there(simulation, folder, task)]
+        each = (write(simulation, folder, *one) for one in zip(todo, made(todo), strict=True))
+    for done, _ in enumerate(each, len(tasks) - len(todo) + 1):
         if on_progress:
             on_progress(done, len(tasks))
+    begun.unlink(missing_ok=True)
     return len(tasks)
 
 
@@ -98,23 +122,49 @@ def _write_features(
         before += part.n_recordings
 
 
-def _write_folder_recording(simulation: Simulation, root: Path, task: tuple[int, int]) -> None:
-    made = simulation.recording(task)
+def _make_and_write(
+    write: Callable[[Simulation, Path, tuple[int, int], SimulatedRecording], None],
+    simulation: Simulation,
+    root: Path,
+    task: tuple[int, int],
+) -> None:
+    write(simulation, root, task, simulation.recording(task))
+
+
+def _is_in_folder(simulation: Simulation, root: Path, task: tuple[int, int]) -> bool:
+    """Whether the last file of a recording is there."""
+    part = simulation.preset.parts[task[0]].name
+    return (root / part / f"{part}_{task[1]:05d}.csv").is_file()
+
+
+def _is_in_sslr(simulation: Simulation, root: Path, task: tuple[int, int]) -> bool:
+    part = simulation.preset.parts[task[0]].name
+    return (root / _sslr_subset(simulation, task) / "gt_file" / f"{part}_{task[1]:05d}.gt.pkl").is_file()
+
+
+def _write_folder_recording(
+    simulation: Simulation, root: Path, task: tuple[int, int], made: SimulatedRecording
+) -> None:
     part = simulation.preset.parts[task[0]].name
     labelled_folder.write_recording(
         root, part, made.name, made.samples, simulation.array, made.frame_ids, made.azimuth
     )
 
 
-def _write_sslr_recording(simulation: Simulation, root: Path, task: tuple[int, int]) -> None:
+def _sslr_subset(simulation: Simulation, task: tuple[int, int]) -> str:
     part = simulation.preset.parts[task[0]]
-    made = simulation.recording(task)
     first_rooms = task[1] % len(part.rooms) < max(1, len(part.rooms) // 2 + 1)
-    subset = {
+    return {
         "train": "lsp_train_106" if first_rooms else "lsp_train_301",
         "test": "lsp_test_106" if first_rooms else "lsp_test_library",
         "human": "human",
     }[part.name]
+
+
+def _write_sslr_recording(
+    simulation: Simulation, root: Path, task: tuple[int, int], made: SimulatedRecording
+) -> None:
+    subset = _sslr_subset(simulation, task)
     frames = [(int(t), _sources(made, row)) for row, t in enumerate(made.frame_ids)]
     seconds = simulation.preset.seconds
     played = [

@@ -7,6 +7,7 @@ the features that are computed directly.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -103,6 +104,13 @@ class Simulation:
     def n_samples(self) -> int:
         """Length of each recording."""
         return int(self.preset.seconds * self.array.sample_rate)
+
+    @property
+    def digest(self) -> str:
+        """Of everything that the recordings depend on; real speech counts by its files' names and sizes."""
+        files = [(file.name, file.stat().st_size) for file in getattr(self.voices, "files", ())]
+        told = repr((self.preset, self.array.to_toml(), type(self.voices).__name__, files, self.seed))
+        return hashlib.sha256(told.encode()).hexdigest()
 
     def tasks(self, only: str | None = None) -> list[tuple[int, int]]:
         """(number of the part, number of the recording) of every recording, or of those of one part."""
