@@ -130,17 +130,8 @@ def test_features_simulations_and_benchmarks_on_a_cluster(
     assert contents(tmp_path / "data") == contents(simulated)
     error = tyto("simulate", tmp_path / "more", *options, "--features", *on).error
     assert "features on a cluster are made by tyto features simulated:quick --cluster" in error
-    options = (
-        *options,
-        "--methods",
-        "srp-phat",
-        "--set",
-        "n_phases=2",
-        "--no-report",
-        "-o",
-        tmp_path / "out",
-    )
-    ran = tyto("bench", "run", "quick", *options, "--cache", tmp_path / "cache", "-j", "1", *on)
+    small = ("--methods", "srp-phat", "--set", "n_phases=2", "--no-report", "-o", tmp_path / "out", *options)
+    ran = tyto("bench", "run", "quick", *small, "--cache", tmp_path / "cache", "-j", "1", *on)
     assert ran.code == 0
     assert (tmp_path / "out" / "quick.json").is_file()
     assert not stand_ins

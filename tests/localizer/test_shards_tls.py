@@ -14,6 +14,8 @@ import pytest
 
 from tests.helpers.certificates import Certificates, make_certificates
 from tests.helpers.clusters import Processes, address, local_cluster, nobody
+from tests.helpers.commands import process
+from tests.helpers.states import settle
 from tests.localizer.test_shards import fresh, seal_all, write_lessons
 from tytoalba.cli import cluster as of_commands
 from tytoalba.cli.cluster import on_cluster
@@ -182,3 +184,18 @@ def test_a_task_is_a_name_and_an_answer_is_bytes(four: Address) -> None:
         assert isinstance(found, bytes)
         with pytest.raises(Exception, match="/nowhere is not a folder"):
             read_answer(found, "digests", 100)
+
+
+def test_a_local_cluster_does_what_one_machine_does(
+    lessons: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(monkeypatch, tmp_path)
+    for name in ("one", "many"):
+        options = ("-a", "respeaker-usb-4", "--features", "9", "--seed", "3")
+        assert process("new", tmp_path / name, *options).code == 0
+    assert process("learn", tmp_path / "one", lessons).code == 0
+    ran = process("learn", tmp_path / "many", lessons, "--cluster", "local")
+    assert ran.code == 0, ran.err
+    assert ran.out == "learned 46 frames in 23 lessons\n"
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "many").read_bytes()
+    assert not (tmp_path / "many.part").exists()

@@ -27,7 +27,7 @@ TRIES = 60
 Cluster = Annotated[
     str | None,
     typer.Option(
-        "--cluster", help="Work on a Dask cluster: tls://HOST:PORT, or local. See the docs, Cluster."
+        "--cluster", help="Work on a Dask cluster: tls://HOST:PORT, or local. See the docs, Many machines."
     ),
 ]
 TlsCa = Annotated[

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from tytoalba.cli.cluster import Cluster, Insecure, TlsCa, TlsCert, TlsKey, cluster_address, on_cluster
-from tytoalba.cli.console import out, parse_band, plural, print_json, progress_bar
+from tytoalba.cli.console import out, parse_band, print_json, progress_bar
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.cli.options import AsJson, IdentityFile, Processes, Seed, Speech
+from tytoalba.texts.printing import plural
 
 
 def features(
