@@ -239,6 +239,11 @@ class DaskWorkers:
             ) from error
         except (FutureCancelledError, OSError, TimeoutError) as error:
             raise _lost(error) from error
+        except Exception as error:  # of Dask's own: ours are answers
+            raise ClusterError(
+                f"a worker could not begin its work ({type(error).__name__}: {str(error)[:300]}): has it "
+                "tytoalba with the extra 'cluster', in the same version as here?"
+            ) from error
 
     @property
     def n_threads(self) -> int:
@@ -254,11 +259,25 @@ class DaskWorkers:
         when, found = self._known
         if time.monotonic() - when > LOOK:
             try:
-                found = dict(self.client.scheduler_info(n_workers=-1)["workers"])
+                before, found = found, dict(self.client.scheduler_info(n_workers=-1)["workers"])
+                if found.keys() - before.keys():
+                    self._require_same_version()
+            except ClusterError:
+                raise
             except Exception as error:
                 raise _lost(error) from error
             self._known = time.monotonic(), found
         return found
+
+    def _require_same_version(self) -> None:
+        """Refuse a scheduler or workers with another version of this program, or none: they would hang."""
+        told = self.client.get_versions(packages=["tytoalba"])
+        here = told["client"]["packages"].get("tytoalba")
+        for who, one in [("the scheduler", told["scheduler"]), *told["workers"].items()]:
+            version = one["packages"].get("tytoalba") if one else here
+            if version != here:
+                has = f"has tytoalba {version}" if version else "has no tytoalba"
+                raise ClusterError(f"{who} {has}, and here is {here}: install one version on every machine")
 
     def _require_keys(self) -> None:
         """Wait a while for a worker that was given a key, after the first worker is there."""
