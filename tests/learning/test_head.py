@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from tytoalba.errors import HeadError
 from tytoalba.learning import head as head_module
-from tytoalba.learning import sums as products
+from tytoalba.learning import products
+from tytoalba.learning import sums as sums_module
 from tytoalba.learning.head import AnalyticHead
+from tytoalba.learning.products import FLOAT32, GPU, INT8, MAX_ROWS, Way, integer_products, mirrored
 from tytoalba.learning.random_features import RandomFourier, quantize
-from tytoalba.learning.sums import integer_products, quantize_labels
+from tytoalba.learning.sums import quantize_labels
 
 torch = pytest.importorskip("torch")
 quick = settings(max_examples=30, deadline=None)
@@ -206,39 +208,119 @@ def test_statistics_are_those_of_the_real_numbers(exact: bool, device: str | Non
     assert np.array_equal(head.memory()["G"], before)
 
 
-@given(st.integers(0, 70), st.integers(1, 40), st.integers(1, 20), st.integers(0, 2**32))
+WAYS = {"int8": INT8, "float32": FLOAT32, "GPU": GPU}
+
+
+@given(st.integers(0, 70), st.integers(1, 90), st.integers(1, 20), st.integers(0, 2**32))
 @quick
-def test_both_integer_routes_agree(n: int, D: int, C: int, seed: int) -> None:
+def test_all_ways_to_integer_products_agree(n: int, D: int, C: int, seed: int) -> None:
+    """The GPU's layout and its tiles too, whose kernel has a CPU form; tiles and rows cut small."""
     H, Y = rows(n, D, C, seed=seed)
     H.flags.writeable = False
-    kernel, floats = (integer_products(H, Y, kernel=kernel) for kernel in (True, False))
-    tensors = integer_products(torch.tensor(H), torch.tensor(Y), kernel=True)
-    backwards = integer_products(H[::-1], Y[::-1], kernel=True)
-    few = products.float_products(H, Y)  # what a GPU does with few rows
-    for a, b, c, d, e in zip(kernel, floats, tensors, backwards, few, strict=True):
-        assert a.dtype == b.dtype == np.int64
-        assert np.array_equal(a, b)
-        assert np.array_equal(a, e)
-        assert np.array_equal(a, c.numpy())
-        assert np.array_equal(a, d)
+    h, y = H.astype(np.int64), Y.astype(np.int64)
+    expected = [h.T @ h, h.T @ y, (y * y).sum(axis=0)]
+    found = [integer_products(H, Y, way._replace(tile=16, rows=24)) for way in WAYS.values()]
+    found += [integer_products(H, Y, way) for way in WAYS.values()]
+    found.append(integer_products(torch.tensor(H), torch.tensor(Y), GPU._replace(tile=32, width=64)))
+    found.append(integer_products(H[::-1], Y[::-1].astype(np.uint8), INT8))
+    columns = np.asfortranarray(H), np.asfortranarray(Y)
+    found += [integer_products(*columns, way) for way in WAYS.values()]
+    found.append(sums_module.float_products(H, Y))  # what a GPU does with few rows
+    for G, Q, y2 in found:
+        for whole, part in zip(expected, (mirrored(G), Q, y2), strict=True):
+            assert np.array_equal(whole, np.asarray(part))
 
 
-@pytest.mark.parametrize("kernel", [True, False])
-def test_largest_block_does_not_overflow(kernel: bool) -> None:
-    n = products.MAX_ROWS
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("n", [1, 9])
+def test_strides_that_kernels_misread(way: Way, n: int) -> None:
+    """`torch._int_mm` takes strides of 0, and one row that has any, and returns numbers from nowhere."""
+    H, Y = rows(1, D=40, C=30)
+    repeated = np.broadcast_to(H[0], (n, 40)), np.broadcast_to(Y[0], (n, 30))
+    skipped = rows(n, D=80, C=60)
+    for h, y in (repeated, (skipped[0][:, ::2], skipped[1][:, 1::2]), (skipped[0][:, :1], skipped[1][:, :1])):
+        G, Q, _ = integer_products(h, y, way)
+        assert np.array_equal(mirrored(G), h.T.astype(int) @ h.astype(int))
+        assert np.array_equal(Q, h.T.astype(int) @ y.astype(int))
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_products_are_added_to_a_total_in_place(way: Way) -> None:
+    H, Y = rows(50, D=9)
+    total = integer_products(H[:20], Y[:20], way)
+    again = integer_products(H[20:], Y[20:], way, total)
+    assert all(a is b for a, b in zip(total, again, strict=True))
+    expected = integer_products(H, Y, FLOAT32)
+    assert all(np.array_equal(a, b) for a, b in zip(total[1:], expected[1:], strict=True))
+    assert np.array_equal(mirrored(total[0]), mirrored(expected[0]))
+    assert total[0].dtype == np.int64
+
+
+def test_layout_of_a_gpu_is_taken_as_it_is_where_it_fits() -> None:
+    """Features that come as columns in one piece are not copied; all others are, with zeros at the end."""
+    fits = torch.zeros((40, 16), dtype=torch.int8).T
+    assert GPU.columns(fits).data_ptr() == fits.data_ptr()
+    for rows_, width in ((16, 41), (15, 40), (16, 16), (1, 1)):
+        columns = GPU.columns(torch.ones((rows_, width), dtype=torch.uint8))
+        assert columns.is_contiguous()
+        assert columns.dtype == torch.int8
+        assert columns.shape[0] % 8 == columns.shape[1] % 8 == 0
+        assert columns.shape[0] > 16
+        assert columns.sum() == rows_ * width
+
+
+def test_only_tiles_on_and_above_the_diagonal_are_computed() -> None:
+    H, Y = rows(30, D=80)
+    G = integer_products(H, Y, INT8._replace(tile=16))[0]
+    for tile in range(16, 80, 16):
+        assert not G[tile : tile + 16, :tile].any()
+    assert np.array_equal(mirrored(G), mirrored(G).T)
+
+
+@pytest.mark.parametrize("wrong", [lambda a, b: (a.float() @ b.float().T * 0).int(), None])
+def test_int8_that_is_wrong_or_missing_is_not_used(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any) -> Any:
+        raise RuntimeError("not implemented for this CPU")
+
+    monkeypatch.setattr(products, "INT8", INT8._replace(product=wrong or missing))
+    products._int8_pays.cache_clear()
+    try:
+        assert not products._int8_pays()
+        assert products._fastest(np.zeros((4, 4), np.int8)) is FLOAT32
+    finally:
+        products._int8_pays.cache_clear()
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_largest_block_does_not_overflow(way: Way) -> None:
+    n = MAX_ROWS
     H = np.full((n, 2), [127, -127], dtype=np.int8)
-    G, Q, y2 = integer_products(H, np.full((n, 1), 127, dtype=np.uint8), kernel)
-    assert G.tolist() == [[n * 127**2, -n * 127**2], [-n * 127**2, n * 127**2]]
+    G, Q, y2 = integer_products(H, np.full((n, 1), 127, dtype=np.uint8), way)
+    assert mirrored(G).tolist() == [[n * 127**2, -n * 127**2], [-n * 127**2, n * 127**2]]
     assert Q.tolist() == [[n * 127**2], [-n * 127**2]]
     assert y2.tolist() == [n * 127**2]
 
 
 def test_more_rows_than_a_block() -> None:
-    n = products.MAX_ROWS + 5
+    n = MAX_ROWS + 5
     head = AnalyticHead(1, 1, exact=True)
     head.learn(np.full((n, 1), -127, dtype=np.int8), np.full((n, 1), 127, dtype=np.int8))
     assert head.memory()["G"].item() == head.memory()["y2"].item() == n * 127**2
     assert head.memory()["Q"].item() == -n * 127**2
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("device", DEVICES)
+def test_rows_in_parts_are_the_rows_at_once_and_all_or_none(exact: bool, device: str | None) -> None:
+    H, Y = rows(30, exact=exact)
+    head = empty(H, Y, device).learn_parts((H[k : k + 7], Y[k : k + 7]) for k in range(0, 30, 7))
+    assert same(head, empty(H, Y).learn(H, Y), 0 if exact else 1e-12)
+    twice = empty(H, Y, device).learn_parts([(H[:7], Y[:7]), (H[7:], Y[7:])], times=2)
+    assert same(twice, empty(H, Y).learn(H, Y).learn(H, Y), 0 if exact else 1e-12)
+    with pytest.raises(HeadError, match="needs its label"):
+        head.learn_parts([(H, Y), (H, Y[1:])])
+    assert same(head, empty(H, Y).learn(H, Y), 0 if exact else 1e-12)
+    assert same(empty(H, Y, device).learn_parts([]), empty(H, Y))
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -319,7 +401,7 @@ def test_nothing_is_shared_with_the_outside(exact: bool, device: str | None) -> 
 
 def test_weights_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     H, Y = rows(30, exact=False)
-    head, solve = empty(H, Y).learn(H, Y), products.cholesky_solve
+    head, solve = empty(H, Y).learn(H, Y), sums_module.cholesky_solve
     solved: list[float] = []
 
     def counted(A: Any, B: Any) -> Any:
@@ -421,11 +503,11 @@ def test_interruption_leaves_the_head_as_it_was(monkeypatch: pytest.MonkeyPatch)
     head = empty(H, Y).learn(H, Y)
     before, calls = empty(H, Y).merge(head), []
 
-    def interrupted(h: Any, y: Any) -> Any:
+    def interrupted(h: Any, y: Any, total: Any) -> Any:
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return integer_products(h, y)
+        return integer_products(h, y, total=total)
 
     monkeypatch.setattr(head_module, "INT8_BLOCK", 50)
     monkeypatch.setattr(head_module, "integer_products", interrupted)
@@ -471,7 +553,7 @@ import sys
 import numpy as np
 import tytoalba.learning.random_features, tytoalba.learning.recursive
 from tytoalba.learning.head import AnalyticHead
-from tytoalba.learning.sums import integer_products
+from tytoalba.learning.products import integer_products
 H, Y = np.full((40, 9), 127, np.int8), np.full((40, 2), 127, np.int8)
 AnalyticHead(9, 2, exact=True).learn(H, Y).weights()
 assert "torch" not in sys.modules and "sklearn" not in sys.modules

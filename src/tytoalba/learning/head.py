@@ -15,15 +15,15 @@ an error or an interruption leaves the head as it was, and a snapshot from `memo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import HeadError
+from tytoalba.learning.products import MAX_ROWS, integer_products, mirrored
 from tytoalba.learning.sums import (
-    MAX_ROWS,
     SCALE,
     Array,
     Statistics,
@@ -36,7 +36,6 @@ from tytoalba.learning.sums import (
     copied,
     float_products,
     import_torch,
-    integer_products,
     is_tensor,
     like,
     possible,
@@ -88,7 +87,11 @@ class AnalyticHead:
 
         times: how often every row counts, from 1 up; the sums are those of rows repeated as often.
         """
-        return self._become(self._plus(self._sum_up(H, Y, times)))
+        return self.learn_parts([(H, Y)], times)
+
+    def learn_parts(self, parts: Iterable[tuple[Array, Array]], times: int | np.integer[Any] = 1) -> Self:
+        """Add rows that come as parts (H, Y), of which one is in memory at a time: all of them or none."""
+        return self._become(self._plus(self._sum_up(parts, times)))
 
     def forget(self, H: Array, Y: Array, times: int | np.integer[Any] = 1) -> Self:
         """Take away rows that were learned, in any batches: exact in integers, to rounding in floats.
@@ -98,7 +101,7 @@ class AnalyticHead:
         Sums that no rows can have are refused (negative squares, labels without features); rows that were
         never learned can still pass where what would remain looks possible.
         """
-        left = self._plus(self._sum_up(H, Y, times), sign=-1)
+        left = self._plus(self._sum_up([(H, Y)], times), sign=-1)
         if not possible(left, self._sums, self.exact):
             raise HeadError("not all of these rows were learned here: what would be left belongs to no data")
         return self._become(left if left.n else self._empty())
@@ -216,6 +219,8 @@ class AnalyticHead:
         """These sums and (sign = -1: without) some others, whose arrays it takes over for the result."""
         n = self.n + sign * more.n
         _check_total(n)
+        if sign > 0 and self.exact and not self.n:
+            return more  # nothing to add, and no second G in memory
         with np.errstate(over="ignore", invalid="ignore"):
             for mine, theirs in zip(self._sums[:3], more[:3], strict=True):
                 if sign < 0:
@@ -225,24 +230,35 @@ class AnalyticHead:
             raise HeadError("the sums overflow float64; are the features scaled?")
         return more._replace(n=n)
 
-    def _sum_up(self, H: Array, Y: Array, times: int | np.integer[Any]) -> Statistics:
-        """The sums of some rows, each counted `times` times, in fresh arrays where the head lives."""
+    def _sum_up(self, parts: Iterable[tuple[Array, Array]], times: int | np.integer[Any]) -> Statistics:
+        """The sums of rows in parts, each counted `times` times: fresh arrays where the head lives."""
         if not isinstance(times, int | np.integer) or isinstance(times, bool) or times < 1:
             raise HeadError(f"times must be a whole number from 1 up, got {times!r}; `forget` takes away")
-        H, Y = self._rows(H, "H", self.n_features), self._rows(Y, "Y", self.n_outputs)
-        if len(H) != len(Y):
-            raise HeadError(f"each row of features needs its label: H has {len(H)} rows, Y has {len(Y)}")
-        _check_total(int(times) * max(1, len(H)))
-        products = integer_products if self.exact else float_products
-        block = min(MAX_ROWS, INT8_BLOCK // self.n_features) if self.exact else FLOAT_BLOCK // self.n_features
-        total: list[Array] = []
-        for rows in blocks(len(H), block):
-            with np.errstate(over="ignore", invalid="ignore"):
-                total = added(total, products(*(bring(array[rows], self.device) for array in (H, Y))))
+        *total, n = self._empty()
+        for H, Y in parts:
+            H, Y = self._rows(H, "H", self.n_features), self._rows(Y, "Y", self.n_outputs)
+            if len(H) != len(Y):
+                raise HeadError(f"each row of features needs its label: H has {len(H)} rows, Y has {len(Y)}")
+            n += len(H)
+            _check_total(int(times) * max(1, n))
+            self._add_products(total, H, Y)
+        if self.exact:
+            mirrored(total[0])
         with np.errstate(over="ignore", invalid="ignore"):
             for array in total if times > 1 else ():
                 array *= int(times)
-        return Statistics._make([*total, int(times) * len(H)])
+        return Statistics._make([*total, int(times) * n])
+
+    def _add_products(self, total: list[Array], H: Array, Y: Array) -> None:
+        """The products of some rows, added in place."""
+        most = min(MAX_ROWS, INT8_BLOCK // self.n_features) if self.exact else FLOAT_BLOCK // self.n_features
+        for rows in blocks(len(H), most):
+            h, y = (bring(array[rows], self.device) for array in (H, Y))
+            if self.exact:
+                integer_products(h, y, total=total)
+            else:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    added(total, float_products(h, y))
 
     def _rows(self, array: Array, name: str, width: int) -> Array:
         """Refuse what is not (n, width) of the right type and range; nothing is copied or moved."""

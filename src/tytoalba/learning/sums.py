@@ -1,14 +1,12 @@
-"""Sums of products over rows, in floats or exactly in integers, for numpy arrays and torch tensors alike.
+"""Sums over rows as a head keeps them, labels in integers, and numpy arrays and torch tensors handled alike.
 
 torch is imported only where it is asked for or pays.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +19,6 @@ Array = Any
 
 SCALE = 127
 """The integer that stands for 1.0."""
-MAX_ROWS = 131072
-"""int8 products summed in int32 at a time: 127^2 * 131072 < 2^31."""
-FLOAT32_ROWS = 1024
-"""int8 products summed in float32 at a time, exactly: 127^2 * 1024 < 2^24."""
-FEW = 1024
-"""Rows from which on a GPU's int8 kernel pays; it refuses some smaller sizes."""
 ROUNDING = 1e-6
 """How far below zero a float head's sums may fall, relative to the largest, before it cries foul."""
 
@@ -81,25 +73,6 @@ def gaussian_labels(azimuth: Array, sigma: float, n_directions: int) -> Array:
     return label
 
 
-def integer_products(H: Array, Y: Array, kernel: bool | None = None) -> list[Array]:
-    """H'H, H'Y and the sums of Y^2 of at most 131072 int8 rows, as int64.
-
-    kernel: whether to use `torch._int_mm`, or float32 products that hold the integers exactly; None decides.
-    """
-    if kernel is None and is_tensor(H) and H.device.type != "cpu" and len(H) < FEW:
-        return [array.long() for array in float_products(H, Y)]  # exact: no sum reaches 2^53
-    if kernel if kernel is not None else _kernel_pays(H):
-        torch, (D, C) = import_torch(), (H.shape[1], Y.shape[1])
-        h, y = (_padded_transpose(bring(array, str(getattr(H, "device", "cpu")))) for array in (H, Y))
-        G, Q = torch._int_mm(h, h.T)[:D, :D].long(), torch._int_mm(h, y.T)[:D, :C].long()
-        return [like(H, array) for array in (G, Q, y.long().square().sum(1)[:C])]
-    total: list[Array] = []
-    for rows in blocks(len(H), FLOAT32_ROWS):
-        h, y = (bring(array[rows], None).astype(np.float32) for array in (H, Y))
-        total = added(total, [part.astype(np.int32) for part in (h.T @ h, h.T @ y, (y * y).sum(axis=0))])
-    return [like(H, array.astype(np.int64)) for array in total]
-
-
 def float_products(H: Array, Y: Array) -> list[Array]:
     """H'H, H'Y and the sums of Y^2, as float64."""
     h, y = as_float64(H), as_float64(Y)
@@ -111,32 +84,6 @@ def added(total: list[Array], part: list[Array]) -> list[Array]:
     for old, new in zip(total, part, strict=False):  # the first part is the total
         old += new
     return total or part
-
-
-def _padded_transpose(array: Array) -> Array:
-    """Columns first, contiguous, as the int8 kernels want it; sizes they accept: multiples of 8, over 16."""
-    n, width = array.shape
-    padded = array.new_zeros((max(24, -(-width // 8) * 8), max(8, -(-n // 8) * 8)), dtype=import_torch().int8)
-    padded[:width, :n] = array.T
-    return padded
-
-
-def _kernel_pays(H: Array) -> bool:
-    if is_tensor(H) and H.device.type != "cpu":
-        return True
-    big = H.shape[0] * H.shape[1] ** 2 > 1e11  # seconds of work: else not worth importing torch
-    there = sys.modules.get("torch") or (big and importlib.util.find_spec("torch"))
-    return bool(there) and _cpu_has_kernel()
-
-
-@cache
-def _cpu_has_kernel() -> bool:
-    """Without VNNI, `_int_mm` is a plain loop (20 times slower than float32) or may saturate."""
-    torch = import_torch()
-    if not getattr(torch.cpu, "_is_vnni_supported", bool)():
-        return False
-    worst = torch.full((24, 64), SCALE, dtype=torch.int8)
-    return bool((torch._int_mm(worst, -worst.T) == -64 * SCALE**2).all())
 
 
 def possible(sums: Statistics, before: Statistics, exact: bool) -> bool:
