@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,10 @@ from tytoalba.errors import ExpansionError
 Array = Any
 """A numpy array or a torch tensor; torch is never imported here, only recognised."""
 
-BLOCK = 2**22
-"""Features computed at a time, whatever the number of rows: 32 MiB in float64."""
+BLOCK, GPU_BLOCK = 2**22, 2**26
+"""Features computed at a time, whatever the number of rows: 32 and 512 MiB in float64."""
+CACHED = 2**16
+"""Features that a CPU takes through all steps while they are in its cache."""
 
 WEIGHT_BITS, Z_BITS, TURN_BITS = 16, 20, 16
 """Fixed point of Fourier features: weights, Z / bandwidth, and the steps in one turn of the cosine."""
@@ -60,13 +62,16 @@ class RandomReLU:
         W = self._constants.beside(Z)["W"]
         dtype = np.float64 if str(Z.dtype) in ("float64", "torch.float64") else np.float32
 
-        def block(z: Array) -> Array:
-            return np.maximum(z.astype(dtype) @ W, 0) if on_numpy else (z.to(W.dtype) @ W).clamp_(min=0)
-
-        on_numpy = isinstance(Z, np.ndarray)
         if dtype is np.float64:
-            W = W.astype(np.float64) if on_numpy else W.double()
-        return _blockwise(block, Z, self.n_features, dtype)
+            W = W.astype(np.float64) if isinstance(Z, np.ndarray) else W.double()
+
+        def numpy_block(z: NDArray[Any], H: NDArray[Any]) -> None:
+            np.maximum(z.astype(dtype) @ W, 0, out=H)
+
+        def tensor_block(z: Array, H: Array) -> None:
+            H[:] = (z.to(W.dtype) @ W).clamp_(min=0)
+
+        return _blockwise(numpy_block, tensor_block, Z, self.n_features, dtype)
 
 
 class RandomFourier:
@@ -127,20 +132,28 @@ class RandomFourier:
         to_grid = 2.0**Z_BITS / self.bandwidth
         mask = 2**TURN_BITS - 1
 
-        def block(z: Array) -> Array:
-            if isinstance(z, np.ndarray):
-                steps = np.rint(z.astype(np.float64) * to_grid)
-                self._refuse_far(float(np.abs(steps).sum(axis=1).max(initial=0.0)))
-                turn = np.rint(steps @ here["W"] * STEPS_TO_TURN).astype(np.int32)  # |turn| < 2^31
-            else:
-                steps = (z.double() * to_grid).round()
-                self._refuse_far(float(steps.abs().sum(dim=1).max()) if len(z) else 0.0)
-                turn = (steps @ here["W"] * STEPS_TO_TURN).round().int()
-            turn += here["b"]
-            turn &= mask
-            return here[table][turn]
+        def numpy_block(z: NDArray[Any], H: NDArray[Any]) -> None:
+            steps = np.rint(z.astype(np.float64) * to_grid)
+            self._refuse_far(float(np.abs(steps).sum(axis=1).max(initial=0.0)))
+            turns = steps @ here["W"]
+            for rows in _slices(len(z), CACHED // self.n_features):
+                turn = turns[rows]
+                turn *= STEPS_TO_TURN
+                turn = np.rint(turn, out=turn).astype(np.int32)  # |turn| < 2^31
+                turn += here["b"]
+                turn &= mask
+                H[rows] = here[table][turn]
 
-        return _blockwise(block, Z, self.n_features, dtype)
+        def tensor_block(z: Array, H: Array) -> None:
+            steps = (z.double() * to_grid).round_()
+            self._refuse_far(float(steps.abs().sum(dim=1).max()))
+            turn = here["W"].T @ steps.T  # feature by feature, as a GPU's int8 kernels want it
+            turn = turn.mul_(STEPS_TO_TURN).round_().int()
+            turn += here["b"][:, None]
+            turn &= mask
+            H.T[:] = here[table][turn]
+
+        return _blockwise(numpy_block, tensor_block, Z, self.n_features, dtype)
 
     def _refuse_far(self, largest: float) -> None:
         """Refuse rows whose products would not be exact. largest: sum of |z| of a row, in steps of Z."""
@@ -191,18 +204,32 @@ class _PerDevice:
         return {"_places": {"numpy": self._places["numpy"]}}
 
 
-def _blockwise(block: Callable[[Array], Array], Z: Array, n_features: int, dtype: type) -> Array:
-    """The features (n, n_features) of Z, of its kind and in its place, some rows at a time."""
+def _blockwise(
+    numpy_block: Callable[[Array, Array], None],
+    tensor_block: Callable[[Array, Array], None],
+    Z: Array,
+    n_features: int,
+    dtype: type,
+) -> Array:
+    """The features (n, n_features) of Z, of its kind and in its place, some rows at a time.
+
+    The blocks write the features of some rows of Z; those of tensors are laid out feature by feature.
+    """
     if isinstance(Z, np.ndarray):
         H: Array = np.empty((len(Z), n_features), dtype=dtype)
-    else:
-        import torch
+        for rows in _slices(len(Z), BLOCK // n_features):
+            numpy_block(Z[rows], H[rows])
+        return H
+    import torch
 
-        H = torch.empty((len(Z), n_features), dtype=getattr(torch, np.dtype(dtype).name), device=Z.device)
-    rows = max(1, BLOCK // n_features)
-    for start in range(0, len(Z), rows):
-        H[start : start + rows] = block(Z[start : start + rows])
+    H = torch.empty((n_features, len(Z)), dtype=getattr(torch, np.dtype(dtype).name), device=Z.device).T
+    for rows in _slices(len(Z), (BLOCK if Z.device.type == "cpu" else GPU_BLOCK) // n_features):
+        tensor_block(Z[rows], H[rows])
     return H
+
+
+def _slices(n: int, rows: int) -> Iterator[slice]:
+    return (slice(start, start + max(1, rows)) for start in range(0, n, max(1, rows)))
 
 
 def _checked_rows(Z: Array, n_inputs: int) -> Array:

@@ -148,9 +148,7 @@ class Tyto(Method):
         if not self.learns:
             return
         head = copy(self._head)  # its sums are replaced, never changed: an error leaves ours as they were
-        for rows in blocks(len(X)):
-            for H, Y in self._rows(X[rows], azimuth[rows]):
-                head.learn(H, Y)
+        head.learn_parts(part for rows in blocks(len(X)) for part in self._rows(X[rows], azimuth[rows]))
         self._change(head, self._counts + count_directions(azimuth, self.task.n_directions))
 
     def turned(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
