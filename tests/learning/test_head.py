@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tytoalba.errors import HeadError
 from tytoalba.learning import head as head_module
-from tytoalba.learning import products
+from tytoalba.learning import products, solution
 from tytoalba.learning import sums as sums_module
 from tytoalba.learning.head import AnalyticHead
 from tytoalba.learning.products import FLOAT32, GPU, INT8, MAX_ROWS, Way, integer_products, mirrored
@@ -401,14 +401,14 @@ def test_nothing_is_shared_with_the_outside(exact: bool, device: str | None) -> 
 
 def test_weights_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     H, Y = rows(30, exact=False)
-    head, solve = empty(H, Y).learn(H, Y), sums_module.cholesky_solve
+    head, solve = empty(H, Y).learn(H, Y), solution.solve
     solved: list[float] = []
 
     def counted(A: Any, B: Any) -> Any:
         solved.append(A[0, 0])
         return solve(A, B)
 
-    monkeypatch.setattr(head_module, "cholesky_solve", counted)
+    monkeypatch.setattr(head_module, "solve", counted)
     head.weights()
     head.scores(H)
     assert len(solved) == 1

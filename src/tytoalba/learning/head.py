@@ -15,7 +15,7 @@ an error or an interruption leaves the head as it was, and a snapshot from `memo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from tytoalba.errors import HeadError
 from tytoalba.learning.products import MAX_ROWS, integer_products, mirrored
+from tytoalba.learning.solution import Rows, Solved, solve
 from tytoalba.learning.sums import (
     SCALE,
     Array,
@@ -32,7 +33,6 @@ from tytoalba.learning.sums import (
     as_float64,
     blocks,
     bring,
-    cholesky_solve,
     copied,
     float_products,
     import_torch,
@@ -74,7 +74,7 @@ class AnalyticHead:
             raise HeadError(f"n_features and n_outputs must be at least 1, got {n_features} and {n_outputs}")
         self.n_features, self.n_outputs = int(n_features), int(n_outputs)
         self.ridge, self.exact, self.device = _checked_ridge(ridge), bool(exact), device
-        self._solved: tuple[float, Array] | None = None
+        self._solved: Solved | None = None
         self._sums = self._empty()
 
     @property
@@ -91,7 +91,9 @@ class AnalyticHead:
 
     def learn_parts(self, parts: Iterable[tuple[Array, Array]], times: int | np.integer[Any] = 1) -> Self:
         """Add rows that come as parts (H, Y), of which one is in memory at a time: all of them or none."""
-        return self._become(self._plus(self._sum_up(parts, times)))
+        few: list[tuple[Array, Array]] = []
+        more = self._sum_up(self._kept(parts, few), times)
+        return self._become(self._plus(more), self._changed(few, times) if few else None)
 
     def forget(self, H: Array, Y: Array, times: int | np.integer[Any] = 1) -> Self:
         """Take away rows that were learned, in any batches: exact in integers, to rounding in floats.
@@ -104,7 +106,7 @@ class AnalyticHead:
         left = self._plus(self._sum_up([(H, Y)], times), sign=-1)
         if not possible(left, self._sums, self.exact):
             raise HeadError("not all of these rows were learned here: what would be left belongs to no data")
-        return self._become(left if left.n else self._empty())
+        return self._become(left if left.n else self._empty(), self._changed([(H, Y)], -int(times)))
 
     def merge(self, other: AnalyticHead) -> Self:
         """Add all that another head has learned; the other stays as it is, and so does this one's ridge."""
@@ -142,25 +144,39 @@ class AnalyticHead:
         Q[:, to], y2[to] = self._sums.Q[:, of], self._sums.y2[of]
         return head._become(Statistics(self._sums.G, Q, y2, self.n))
 
-    def weights(self, ridge: float | None = None) -> Array:
-        """W (n_features, n_outputs), float64: y = h W for features and labels as real numbers (127 is 1.0).
+    def weights(self, ridge: float | None = None, beside: AnalyticHead | None = None) -> Array:
+        """W (n_features, n_outputs), a fresh float64 array where the head lives, from the sums alone.
 
-        Solved by Cholesky when asked for, and kept until the sums or the ridge change.
+        ridge: another than the head's. beside: a head whose sums count as well, but are not taken over.
         """
-        return copied(self._solve(ridge))
+        return copied(self._solve(ridge, beside, anew=True))
 
-    def scores(self, H: Array, ridge: float | None = None) -> Array:
-        """Predicted labels (n, n_outputs) as real numbers, float64, of the kind and in the place of H."""
+    def scores(self, H: Array, ridge: float | None = None, beside: AnalyticHead | None = None) -> Array:
+        """Predicted labels (n, n_outputs) as real numbers, float64, of the kind and in the place of H.
+
+        After few rows more or fewer, they come from the last solution, brought up to date: apart from those
+        of `weights` by rounding (`learning.solution`). ridge, beside: as for `weights`.
+        """
         H = self._rows(H, "H", self.n_features)
-        W, unit = self._solve(ridge), SCALE if self.exact else 1
+        W, unit = self._solve(ridge, beside), SCALE if self.exact else 1
         slices = blocks(len(H), FLOAT_BLOCK // self.n_features)
         parts = [as_float64(bring(H[rows], self.device)) @ W / unit for rows in slices]
         return like(H, np.concatenate(parts) if self.device is None else import_torch().cat(parts))
 
-    def statistics(self) -> Statistics:
-        """G, Q, y2 and n as real numbers (127 is 1.0): fresh float64 arrays, where the head lives."""
-        unit = SCALE**2 if self.exact else 1
-        return Statistics._make([*(as_float64(array) / unit for array in self._sums[:3]), self.n])
+    def statistics(self, beside: AnalyticHead | None = None) -> Statistics:
+        """G, Q, y2 and n as real numbers (127 is 1.0): fresh float64 arrays, where the head lives.
+
+        beside: a head whose sums are added.
+        """
+        n, real = self.n, [copied(as_float64(a)) if not self.exact else as_float64(a) for a in self._sums[:3]]
+        if beside is not None:
+            self._refuse_other(beside)
+            n += beside.n
+            for mine, theirs in zip(real, beside._sums[:3], strict=True):
+                mine += bring(theirs, self.device)  # whole numbers below 2^53
+        for array in real if self.exact else ():
+            array /= SCALE**2
+        return Statistics._make([*real, n])
 
     def memory(self, prefix: str = "") -> dict[str, NDArray[Any]]:
         """Everything kept of the data, read-only: G, Q, y2 and n. (W follows from these and the ridge.)
@@ -196,15 +212,38 @@ class AnalyticHead:
         return head.restore(memory, prefix)
 
     def _theirs(self, other: AnalyticHead) -> Statistics:
-        mine, theirs = ((h.n_features, h.n_outputs, h.exact) for h in (self, other))
-        if mine != theirs:
-            raise HeadError(f"these heads differ in (n_features, n_outputs, exact): {mine} and {theirs}")
+        self._refuse_other(other)
         G, Q, y2 = (copied(bring(array, self.device)) for array in other._sums[:3])
         return Statistics(G, Q, y2, other.n)
 
-    def _become(self, sums: Statistics) -> Self:
-        self._sums, self._solved = sums, None
+    def _refuse_other(self, other: AnalyticHead) -> None:
+        mine, theirs = ((h.n_features, h.n_outputs, h.exact) for h in (self, other))
+        if mine != theirs:
+            raise HeadError(f"these heads differ in (n_features, n_outputs, exact): {mine} and {theirs}")
+
+    def _become(self, sums: Statistics, solved: Solved | None = None) -> Self:
+        self._sums, self._solved = sums, solved
         return self
+
+    def _kept(
+        self, parts: Iterable[tuple[Array, Array]], few: list[tuple[Array, Array]]
+    ) -> Iterator[tuple[Array, Array]]:
+        """The parts; they are in `few` too when all have come, if the last solution can be told of so few."""
+        n = 0
+        for H, Y in parts:
+            n += len(H)
+            if self._solved and self._solved.takes(n):
+                few.append((H, Y))
+            else:
+                few.clear()
+            yield H, Y
+
+    def _changed(self, parts: list[tuple[Array, Array]], weight: int | np.integer[Any]) -> Solved | None:
+        """The last solution, and rows that it does not know of yet, if it is worth bringing up to date."""
+        if self._solved is None or not self._solved.takes(sum(len(H) for H, _ in parts)):
+            return None
+        host = [(copied(bring(H, None)), copied(bring(Y, None))) for H, Y in parts]
+        return self._solved.changed([Rows(H, Y, int(weight)) for H, Y in host])
 
     def _empty(self) -> Statistics:
         D, C = self.n_features, self.n_outputs
@@ -277,20 +316,23 @@ class AnalyticHead:
                 raise HeadError(f"{name} must be round(127 x) with x bounded by 1, got {low}..{high}")
         return array
 
-    def _solve(self, ridge: float | None) -> Array:
+    def _solve(self, ridge: float | None, beside: AnalyticHead | None, anew: bool = False) -> Array:
+        """W; anew: from the sums alone, not brought up to date."""
         ridge = self.ridge if ridge is None else _checked_ridge(ridge)
-        if self._solved is None or self._solved[0] != ridge:
-            A, B, *_ = self.statistics()
+        others = None if beside is None else beside._sums
+        solution = self._solved and self._solved.now(ridge, others, SCALE if self.exact else 1, anew)
+        if solution is None:
+            A, B, _, n = self.statistics(beside)
             diagonal = list(range(self.n_features))
             A[diagonal, diagonal] += ridge
-            W = cholesky_solve(A, B)
-            if W is None or not all_finite(W):
+            solution = solve(A, B)
+            if solution is None:
                 raise HeadError(
-                    f"G + ridge I is not positive definite (ridge {ridge:g}, {self.n} rows); raise the "
+                    f"G + ridge I is not positive definite (ridge {ridge:g}, {n} rows); raise the "
                     "ridge, and check that nothing was forgotten that had not been learned"
                 )
-            self._solved = ridge, W
-        return self._solved[1]
+        self._solved = Solved(ridge, others, solution)
+        return solution.W
 
 
 def _check_total(n: int) -> None:

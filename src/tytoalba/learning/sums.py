@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from tytoalba.errors import HeadError
 
@@ -99,18 +98,6 @@ def possible(sums: Statistics, before: Statistics, exact: bool) -> bool:
         return False
     bound = (d.clip(0) + d_slack)[:, None] ** 0.5 * (y.clip(0) + y_slack) ** 0.5
     return bool((abs(as_float64(sums.Q)) <= bound * (1 + 1e-9)).all())
-
-
-def cholesky_solve(A: Array, B: Array) -> Array | None:
-    """A^-1 B for a symmetric A, which is destroyed; None where A is not positive definite."""
-    if isinstance(A, np.ndarray):
-        try:  # A.T has the column order of LAPACK: no copy
-            return cho_solve(cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False), B)
-        except LinAlgError:
-            return None
-    torch = import_torch()
-    L, info = torch.linalg.cholesky_ex(A)
-    return None if int(info) else torch.cholesky_solve(B, L)
 
 
 def blocks(n: int, rows: int) -> Iterator[slice]:

@@ -138,7 +138,6 @@ class Tyto(Method):
         device = None if task.device == "cpu" else task.device  # on a CPU numpy will do: no need for torch
         n_outputs = task.n_directions * (2 if self.prior_frames else 1)
         self._head = AnalyticHead(n_features, n_outputs, ridge * n_features / 2, exact=True, device=device)
-        self._solved: AnalyticHead | None = None
         self._from_simulation: AnalyticHead | None = None
         self._counts = np.zeros(task.n_directions, np.int64)
 
@@ -275,13 +274,13 @@ class Tyto(Method):
 
         The outputs are the labels' and, where the prior counts, those of its own scores.
         """
-        return np.asarray(self._here(self._solver().weights())), self._prior_weight()
+        return np.asarray(self._here(self._head.weights(beside=self._simulation()))), self._prior_weight()
 
     def _empty(self) -> AnalyticHead:
         return AnalyticHead(self.n_features, self._head.n_outputs, self._head.ridge, exact=True)
 
     def _change(self, head: AnalyticHead, counts: NDArray[np.int64]) -> None:
-        self._head, self._counts, self._solved = head, counts, None
+        self._head, self._counts = head, counts
 
     def _no_rows(self) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         return np.empty((0, self.n_features), np.int8), np.empty((0, self._head.n_outputs), np.int8)
@@ -291,12 +290,12 @@ class Tyto(Method):
         X = checked_features(self.task, X, finite=False)
         n = self.task.n_directions
         result = np.zeros((len(X), n), np.float32)
-        head, weight = self._solver(), self._prior_weight()
+        simulated, weight = self._simulation(), self._prior_weight()
         for rows in blocks(len(X)):
             x = self._sound(X[rows])
             for view, order in self._views:
                 H, B = self.inputs.codes(x[:, order])
-                found = self._here(head.scores(H))
+                found = self._here(self._head.scores(H, beside=simulated))
                 result[rows] += view.back(found[:, :n]) / len(self._views)
                 if B is not None and self.prior_frames:
                     result[rows] += weight * view.back(self._here(B) - found[:, n:]) / len(self._views)
@@ -325,14 +324,6 @@ class Tyto(Method):
         if counts.shape != self._counts.shape or counts.dtype != np.int64 or (counts < 0).any():
             raise TytoError(f"memory 'counts' must be {self.task.n_directions} whole numbers from 0")
         return np.array(counts)
-
-    def _solver(self) -> AnalyticHead:
-        """All sums, those of simulated frames too."""
-        if self._solved is None:
-            self._solved = copy(self._head)
-            if simulated := self._simulation():
-                self._solved.merge(simulated)
-        return self._solved
 
     def _simulation(self) -> AnalyticHead | None:
         """Sums of the simulated frames that come with the prior; None where there is nothing to learn."""
