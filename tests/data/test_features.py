@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from tytoalba.data.datasets import open_dataset
-from tytoalba.data.features import FeatureSet, describe, extract, read_description
+from tytoalba.data.features import FeatureSet, describe, extract, read_description, stream_features
 from tytoalba.data.folder import open_folder
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulation import talkers
@@ -25,10 +27,13 @@ from tytoalba.data.simulation.presets import TWIN
 from tytoalba.data.simulation.recordings import Simulation, as_recording
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.data.sslr import open_sslr
-from tytoalba.errors import DataError, SealError
+from tytoalba.errors import AudioError, DataError, SealError
+from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.signal.array import MicArray, load_array
+from tytoalba.signal.audio import frames
 from tytoalba.signal.gcc import GccPhat
 from tytoalba.storage.keys import make_identity, read_identities
+from tytoalba.storage.soundfiles import read_audio
 
 SMALL = replace(
     TWIN,
@@ -410,3 +415,30 @@ def test_the_array_travels_with_the_features(saved: Path) -> None:
     assert isinstance(loaded.array, MicArray)
     assert loaded.array == load_array("pepper")
     assert loaded.gcc.pairs == loaded.array.pairs
+
+
+def test_features_of_a_file_are_those_of_its_frames_and_need_little_memory(tmp_path: Path) -> None:
+    """To the bit, read ahead by two threads; ten times the sound takes no more memory."""
+    array = load_array("respeaker-usb-4")
+    gcc = prior_gcc(array)
+    rng = np.random.default_rng(0)
+    peaks = []
+    for seconds in (30, 300):
+        path = tmp_path / f"{seconds}.wav"
+        with soundfile.SoundFile(path, "w", array.sample_rate, array.n_mics) as file:
+            for _ in range(seconds):
+                file.write(0.1 * rng.standard_normal((array.sample_rate, array.n_mics)))
+        some = gcc if seconds == 30 else GccPhat.for_array(array, array.frame_length)  # takes less time
+        tracemalloc.start()
+        n = sum(len(batch) for batch in stream_features(path, array, some, threads=2))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert n == (seconds * array.sample_rate - gcc.n_samples) // (gcc.n_samples // 2) + 1
+    assert peaks[1] < peaks[0] + 5e6
+    audio = read_audio(tmp_path / "30.wav", array)
+    expected = gcc(frames(audio.samples, gcc.n_samples, gcc.n_samples // 2)[:400])
+    found = np.concatenate(list(stream_features(tmp_path / "30.wav", array, gcc)))
+    assert np.array_equal(found[:400], expected)
+    soundfile.write(tmp_path / "short.wav", np.zeros((100, 4)), array.sample_rate)
+    with pytest.raises(AudioError, match="too short"):
+        list(stream_features(tmp_path / "short.wav", array, gcc))

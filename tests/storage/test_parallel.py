@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tytoalba.storage.parallel import available_cores, parallel_map
+from tytoalba.storage.parallel import available_cores, parallel_map, threaded_map
 
 # sums of a matrix product that depend on the order of additions, and so on the number of BLAS threads
 PRODUCT = "(lambda r: float((r.random((300, 300)) @ r.random((300, 300))).sum()).hex())"
@@ -108,3 +109,40 @@ def test_zero_processes_is_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tytoalba.storage.parallel.available_cores", lambda: 1)
     own = os.getpid()
     assert list(parallel_map(eval, ["__import__('os').getpid()"] * 2, 0)) == [own] * 2
+
+
+def test_threads_keep_the_order_and_read_two_items_ahead_each() -> None:
+    taken: list[int] = []
+
+    def items() -> Iterator[int]:
+        for k in range(50):
+            taken.append(k)
+            yield k
+
+    def slow(k: int) -> int:
+        time.sleep(0.002 * (k % 3))
+        return k
+
+    found = []
+    for result in threaded_map(slow, items(), threads=2):
+        found.append(result)
+        assert len(taken) <= len(found) + 5
+    assert found == taken == list(range(50))
+
+
+def test_threads_raise_what_the_work_or_the_reading_raised() -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        within(20, lambda: list(threaded_map(abs, broken(), threads=2)))
+    with pytest.raises(ZeroDivisionError):
+        within(20, lambda: list(threaded_map(lambda k: 1 // k, iter([1, 0, 2]), threads=2)))
+    assert list(threaded_map(abs, iter([]))) == []
+
+
+def test_threads_share_memory() -> None:
+    data = np.zeros(10)
+    list(threaded_map(lambda k: data.__setitem__(k, k), range(10), threads=3))
+    assert data.tolist() == list(range(10))

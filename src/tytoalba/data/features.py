@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,11 @@ from tytoalba.data.recording import Recording
 from tytoalba.errors import DataError, SealError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
+from tytoalba.signal.audio import Framer
 from tytoalba.signal.gcc import FULL_BAND, GccPhat
 from tytoalba.storage.age import Keys, Recipient
-from tytoalba.storage.parallel import parallel_map
+from tytoalba.storage.parallel import parallel_map, threaded_map
+from tytoalba.storage.soundfiles import Source, stream_audio
 from tytoalba.storage.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -177,6 +179,20 @@ def extract_noisy(
     gcc = gcc or GccPhat.for_array(array, recordings[0].frame_length, FULL_BAND)
     parts = parallel_map(partial(recording_features, gcc, noises), recordings, processes)
     return gather(parts, [r.name for r in recordings], array, gcc, len(noises), on_progress)
+
+
+def stream_features(
+    source: Source, array: MicArray, gcc: GccPhat, *, threads: int = 0, keys: Keys = None
+) -> Iterator[NDArray[np.float32]]:
+    """Features of all frames of a sound file, some frames at a time, in memory that does not grow with it.
+
+    Frames are half a frame apart. The file is read ahead while `threads` threads (0: one per core) compute;
+    the values are those of `gcc` of all frames at once.
+    """
+    framer = Framer(gcc.n_samples, gcc.n_samples // 2)
+    batches = (framer.add(block) for block in stream_audio(source, array, keys=keys))
+    yield from threaded_map(gcc, (batch for batch in batches if len(batch)), threads)
+    framer.refuse_short()
 
 
 Piece = tuple[list[NDArray[np.float32]], Float, NDArray[np.int32]]
