@@ -51,7 +51,7 @@ docs: install ## the documentation as pages, in site/
 results: install ## tables, figures and page of docs/ from the JSON in results/
 	$(BIN)/tyto report results/paper/table1.json results/learner/shipped-prior.json results/paper/expansion.json results/paper/eta.json results/paper/orders.json --output docs/results
 
-bench: install ## GCC-PHAT and SRP-PHAT beside plain scipy and pyroomacoustics
+bench: install ## how fast everything is, beside its peers and the machine's ceilings: some minutes
 	$(BIN)/tyto speed
 
 # torch is pinned first, so that machines without a GPU do not fetch gigabytes

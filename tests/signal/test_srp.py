@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.helpers.waves import plane_waves
-from tytoalba.bench import speed as speed
+from tytoalba.bench.speed import sound
 from tytoalba.errors import AudioError
 from tytoalba.signal.angles import decode, distance
 from tytoalba.signal.array import SPEED_OF_SOUND, MicArray, builtin_arrays, load_array
@@ -165,7 +165,7 @@ def test_exact_maps_do_not_know_their_batch_beyond_rounding() -> None:
 
 
 def test_exact_form_equals_pyroomacoustics() -> None:
-    peer = speed.pyroomacoustics_srp()
+    peer = sound.pyroomacoustics_srp()
     assert peer is not None, "pyroomacoustics is not installed: make install"
     frames = noise(2, 4, 8192)
     theirs = peer(frames)

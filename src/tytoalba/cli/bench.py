@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,6 @@ from rich.table import Column
 from tytoalba.cli.cluster import Cluster, Insecure, TlsCa, TlsCert, TlsKey, cluster_address, on_cluster
 from tytoalba.cli.console import (
     choose_device,
-    err,
     make_table,
     out,
     print_json,
@@ -368,25 +367,68 @@ def _print(results: list[Path], written: list[Path], as_json: bool) -> None:
     say(f"tables, figures and the page are in {page.parent}; open {page}")
 
 
-def speed(json: AsJson = False) -> None:
-    """Measure GCC-PHAT and SRP-PHAT beside plain scipy and pyroomacoustics, on one thread, in one run.
+def speed(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Tiny sizes, to see that all runs; no numbers to quote.")
+    ] = False,
+    memory: Annotated[
+        bool, typer.Option("--memory/--no-memory", help="Also D = 20000: needs 9 GB and a minute or two.")
+    ] = True,
+    results: Results = None,
+    json: AsJson = False,
+) -> None:
+    """Measure how fast everything is, in one run: beside peers and the machine's ceilings, and as it grows.
 
-    Look at the ratios: frames per second differ between machines and with what else they do.
+    Takes some minutes. Look at the ratios: speeds differ between machines and with what else they do.
+
+    Examples:
+
+      tyto speed --quick
+
+      tyto speed --results speed.json
     """
-    from tytoalba.bench.speed import measure
+    from tytoalba.bench.speed.measure import measure
 
-    with err.status("measuring..."):
-        rows = measure()
+    if results and results.is_dir():
+        raise TytoError(f"{results} is a directory, not a file to write")
+    with progress_bar("speed") as steps:
+        measured = measure(quick, lambda done, total, what: steps(done, total, f"speed: {what}"), memory)
+    if results:
+        write_json(measured, results)
     if json:
-        print_json([asdict(row) for row in rows])
+        print_json(measured)
         return
-    table = make_table("task", "implementation", "frames/s", "times the peer")
-    for row in rows:
-        ratio = "" if row.ratio is None else f"{row.ratio:.1f}"
-        table.add_row(row.task, row.name, f"{row.frames_per_second:.0f}", ratio)
-    out.print(table)
-    if not any(row.name == "pyroomacoustics" for row in rows):
+    _print_speed(measured)
+    if not any(row["name"] == "pyroomacoustics" for row in measured["rows"]):
         say("SRP-PHAT has no peer here: pip install 'tytoalba[sim]' compares it with pyroomacoustics")
+    if quick:
+        say("--quick shows that everything runs; its numbers say nothing")
+
+
+def _print_speed(measured: dict[str, Any]) -> None:
+    """A table for each task, then how time grows, then what is reached of what is possible."""
+    from tytoalba.bench.speed.pages import number
+
+    for task, rows in groupby(measured["rows"], lambda row: row["task"]):
+        table = make_table(task, *_right("", "times the peer", "threads"))
+        for row in rows:
+            ratio = "" if row["ratio"] is None else number(row["ratio"])
+            value = f"{number(row['value'])} {row['unit']}"
+            table.add_row(row["name"], value, ratio, str(row["threads"] or "all"))
+        out.print(table)
+    growth = make_table("time of", "grows with", *_right("exponent"))
+    for row in measured["exponents"]:
+        growth.add_row(row["task"], row["against"], f"{row['exponent']:.2f}")
+    out.print(growth)
+    tops = make_table("task", "ceiling", *_right("reached", "possible", "share"))
+    for row in measured["ceilings"]:
+        values = (f"{number(row[name])} {row['unit']}" for name in ("reached", "possible"))
+        tops.add_row(row["task"], row["ceiling"], *values, f"{100 * row['share']:.0f} %")
+    out.print(tops)
+
+
+def _right(*names: str) -> list[Column]:
+    return [Column(name, justify="right", no_wrap=True) for name in names]
 
 
 def _numbers(text: str, option: str = "--seeds") -> tuple[int, ...]:

@@ -71,7 +71,7 @@ def integer_products(
         total = [like(H, np.zeros(shape, np.int64)) for shape in ((D, D), (D, C), (C,))]
     if way is None and n < FEW and is_tensor(H) and H.device.type != "cpu":
         return added(total, [array.long() for array in float_products(H, Y)])  # exact: no sum reaches 2^53
-    way = way or _fastest(H)
+    way = way or fastest(H)
     place = (str(H.device) if is_tensor(H) else "cpu") if way.torch else None
     h, y, G, Q, y2 = (bring(array, place) for array in (H, Y, *total))
     _add_tiles(G, Q, way.columns(h), way.columns(y), way)
@@ -118,10 +118,11 @@ def _tile(a: Array, b: Array, way: Way) -> Array:
     return total
 
 
-def _fastest(H: Array) -> Way:
+def fastest(H: Array, n: int | None = None) -> Way:
+    """The way for rows like these, of which there are n in all."""
     if is_tensor(H) and H.device.type != "cpu":
         return GPU
-    big = H.shape[0] * H.shape[1] ** 2 > WORTH_TORCH
+    big = (n or H.shape[0]) * H.shape[1] ** 2 > WORTH_TORCH
     there = sys.modules.get("torch") or (big and importlib.util.find_spec("torch"))
     return INT8 if there and _int8_pays() else FLOAT32
 

@@ -1,34 +1,28 @@
-"""How fast, as ratios against peers measured in the same run: machines differ, ratios hardly do."""
+"""How fast sound becomes features and maps, beside plain scipy and pyroomacoustics."""
 
 from __future__ import annotations
 
-import time
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from tytoalba.bench.speed.rows import Ceiling, Exponent, Row, best_of, compared, using
+from tytoalba.data.features import stream_features
 from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import SPEED_OF_SOUND, load_array
 from tytoalba.signal.gcc import FULL_BAND, SPEECH_BAND, GccPhat
 from tytoalba.signal.srp import SrpPhat
+from tytoalba.storage.soundfiles import write_audio
 
 PEER_BAND = (500.0, 4000.0)
 
 
-@dataclass(frozen=True)
-class Speed:
-    """Frames per second of one implementation, and how many times its peer's (None: no peer)."""
-
-    task: str
-    name: str
-    frames_per_second: float
-    ratio: float | None
-
-
-def measure(n_frames: int = 48, repeats: int = 7) -> list[Speed]:
+def measure_sound(n_frames: int = 48, repeats: int = 7) -> list[Row]:
     """Time GCC-PHAT and SRP-PHAT beside plain scipy and pyroomacoustics (if it is installed).
 
     One thread, Pepper's four microphones, 8192-sample frames at 48 kHz, 51 lags, 360 azimuths. The
@@ -52,7 +46,7 @@ def measure(n_frames: int = 48, repeats: int = 7) -> list[Speed]:
     if peer is None:
         return rows + [replace(row, ratio=None) for row in _compare(task, srp, frames, repeats)]
     slow = _compare(task, {"pyroomacoustics": peer}, frames[:4], max(2, repeats // 3))
-    return rows + slow + _compare(task, srp, frames, repeats, slow[0].frames_per_second)
+    return rows + slow + _compare(task, srp, frames, repeats, slow[0].value)
 
 
 def prior_features(name: str, n_frames: int) -> tuple[dict[str, Callable[[Float], Float]], Float]:
@@ -101,21 +95,70 @@ def pyroomacoustics_srp() -> Callable[[Float], Float] | None:
     return maps
 
 
+def measure_files(seconds: float = 120.0, threads: int = 2, repeats: int = 3) -> list[Row]:
+    """Features of a sound file, how many times faster than it lasts: four microphones, 16 kHz, 16 bits."""
+    array = load_array("respeaker-usb-4")
+    exact = prior_gcc(array)
+    ways = {
+        "features of a prior, the same on every machine": exact,
+        "GCC-PHAT, the same on every machine": replace(exact.whole, bands=FULL_BAND),
+        "GCC-PHAT in floats": replace(exact.whole, bands=FULL_BAND, exact=False),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "noise.wav"
+        n = round(seconds * array.sample_rate)
+        write_audio(
+            path, 0.1 * np.random.default_rng(0).standard_normal((array.n_mics, n)), array.sample_rate
+        )
+
+        def run(gcc: GccPhat) -> int:
+            return sum(map(len, stream_features(path, array, gcc, threads=threads)))
+
+        found = best_of({name: partial(run, gcc) for name, gcc in ways.items()}, repeats)
+    unit = "times real time"
+    return [
+        Row("sound files, 4 microphones", name, seconds / t, unit, None, threads) for name, t in found.items()
+    ]
+
+
+def measure_microphones(numbers: tuple[int, ...] = (2, 4, 8, 16), n_frames: int = 16) -> Exponent:
+    """How the time of a frame's GCC-PHAT (all pairs) grows with the number of microphones; one thread."""
+    rng = np.random.default_rng(0)
+    runs: dict[str, Callable[[], object]] = {}
+    for n in numbers:
+        pairs = tuple((i, j) for i in range(n) for j in range(i + 1, n))
+        gcc = GccPhat(pairs, n_samples=2730, sample_rate=16000, max_lag=25, exact=True)
+        runs[str(n)] = partial(gcc, (0.1 * rng.standard_normal((n_frames, n, 2730))).astype(np.float32))
+    with using(1):
+        best_of(runs, 1)  # tables are made once
+        seconds = best_of(runs, 5)
+    return Exponent.fitted("GCC-PHAT of all pairs", "microphones", {int(n): t for n, t in seconds.items()})
+
+
+def fft_ceiling(n_frames: int = 48, repeats: int = 7) -> Ceiling:
+    """GCC-PHAT in floats of Pepper's frames beside the Fourier transforms in it alone; one thread."""
+    from scipy.fft import rfft
+
+    array = load_array("pepper")
+    frames = np.random.default_rng(0).standard_normal((n_frames, 4, 8192)).astype(np.float32)
+    gcc = GccPhat.for_array(array, bands=SPEECH_BAND)
+    with using(1):
+        seconds = best_of(
+            {"gcc": lambda: gcc(frames), "fft": lambda: [rfft(f, axis=-1) for f in frames]}, repeats
+        )
+    rates = {name: n_frames / took for name, took in seconds.items()}
+    return Ceiling("GCC-PHAT, 100-8000 Hz", "its FFTs alone", rates["gcc"], rates["fft"], "frames/s")
+
+
 def _compare(
     task: str,
     contenders: dict[str, Callable[[Float], Float]],
     frames: Float,
     repeats: int,
     peer_rate: float | None = None,
-) -> list[Speed]:
-    best = dict.fromkeys(contenders, 0.0)
-    with threadpool_limits(1):
+) -> list[Row]:
+    with using(1):
         for run in contenders.values():
             run(frames[:2])
-        for _ in range(repeats):
-            for name, run in contenders.items():
-                start = time.perf_counter()
-                run(frames)
-                best[name] = max(best[name], len(frames) / (time.perf_counter() - start))
-    against = peer_rate or next(iter(best.values()))
-    return [Speed(task, name, rate, rate / against) for name, rate in best.items()]
+        seconds = best_of({name: partial(run, frames) for name, run in contenders.items()}, repeats)
+    return compared(task, seconds, len(frames), "frames/s", 1, peer_rate and len(frames) / peer_rate)
