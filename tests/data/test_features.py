@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -442,3 +444,41 @@ def test_features_of_a_file_are_those_of_its_frames_and_need_little_memory(tmp_p
     soundfile.write(tmp_path / "short.wav", np.zeros((100, 4)), array.sample_rate)
     with pytest.raises(AudioError, match="too short"):
         list(stream_features(tmp_path / "short.wav", array, gcc))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*silent")
+def test_ten_hours_of_sound_take_no_more_memory_than_ten_minutes(tmp_path: Path) -> None:
+    """A file of five gigabytes with hardly anything in it but its length: the disk holds a second of it."""
+    array = load_array("respeaker-usb-4")
+    gcc = prior_gcc(array)
+    path = tmp_path / "long.w64"
+    noise = 0.1 * np.random.default_rng(0).standard_normal((array.sample_rate, array.n_mics))
+    soundfile.write(path, noise, array.sample_rate, "PCM_16", format="W64")
+    head = bytearray(path.read_bytes()[:512])
+    place = head.index(b"data\xf3\xac\xd3\x11") + 16  # the size of a chunk follows its name of 16 bytes
+    peaks = {}
+    for minutes in (10, 600):
+        n_bytes = 8 * 60 * minutes * array.sample_rate
+        head[place : place + 8] = (n_bytes + 24).to_bytes(8, "little")
+        head[16:24] = (n_bytes + place + 8).to_bytes(8, "little")
+        with path.open("r+b") as file:
+            file.write(head)
+            file.truncate(place + 8 + n_bytes)
+        program = (
+            "import sys\n"
+            "from tytoalba.bench.speed.rows import memory_peak\n"
+            "from tytoalba.data.features import stream_features\n"
+            "from tytoalba.learning.prior.features import prior_gcc\n"
+            "from tytoalba.signal.array import load_array\n"
+            "array = load_array('respeaker-usb-4')\n"
+            "n = sum(map(len, stream_features(sys.argv[1], array, prior_gcc(array))))\n"
+            "print(n, memory_peak())\n"
+        )
+        ran = subprocess.run(
+            [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+        )
+        n, peaks[minutes] = map(int, ran.stdout.split())
+        samples = 60 * minutes * array.sample_rate
+        assert n == (samples - gcc.n_samples) // (gcc.n_samples // 2) + 1
+    assert peaks[600] < peaks[10] + 30e6

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.data.recording import Recording
+from tytoalba.data.recording import Recording, SoundFile
 from tytoalba.errors import DataError, SealError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
@@ -177,7 +177,11 @@ def extract_noisy(
         raise DataError("no recordings to extract features from")
     array = recordings[0].array
     gcc = gcc or GccPhat.for_array(array, recordings[0].frame_length, FULL_BAND)
-    parts = parallel_map(partial(recording_features, gcc, noises), recordings, processes)
+    work = partial(recording_features, gcc, noises)
+    if processes != 1 and all(isinstance(recording.load, SoundFile) for recording in recordings):
+        parts = threaded_map(work, recordings, processes)  # features need not be copied between processes
+    else:  # simulations hold Python's lock
+        parts = parallel_map(work, recordings, processes)
     return gather(parts, [r.name for r in recordings], array, gcc, len(noises), on_progress)
 
 

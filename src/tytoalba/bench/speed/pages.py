@@ -80,10 +80,10 @@ def _constants(measured: Measured) -> str:
     found, a = constants(measured), Assumed()
     return "\n".join(
         [
-            "| | | from |",
+            "| one machine | | from |",
             "|---|---:|---|",
-            f"| a machine, sound files to features | {number(found['features'])} times real time | measured |",
-            f"| a machine, features to sums | {number(found['learning'])} frames/s | measured |",
+            f"| sound files to features | {number(found['features'])} times real time | measured |",
+            f"| features to sums | {number(found['learning'])} frames/s | measured |",
             "| sound, four microphones, 16 kHz, 16 bits | 461 MB per hour | arithmetic |",
             f"| cores per machine | {measured['machine']['cores']} | measured there |",
             f"| machines | {a.machines} | assumed |",
