@@ -108,6 +108,7 @@ def test_through_sslr_files_and_directly_is_the_same(tmp_path: Path, train: Feat
     assert [r.name for r in open_dataset(tmp_path)] == [r.name for r in recordings]
     read = [r for r in recordings if r.subset == "lsp_train_106"]
     assert_same(extract(read), train)
+    assert_same(extract(read, processes=2), train)  # files: on threads
     gcc = GccPhat.for_array(load_array("pepper"), bands=BANDS)
     for part, subset in (("test", "lsp_test_106"), ("human", "human")):
         direct = simulate_features(simulation(), part, gcc)

@@ -75,7 +75,7 @@ def integer_products(
     place = (str(H.device) if is_tensor(H) else "cpu") if way.torch else None
     h, y, G, Q, y2 = (bring(array, place) for array in (H, Y, *total))
     _add_tiles(G, Q, way.columns(h), way.columns(y), way)
-    for rows in blocks(n, way.rows):
+    for rows in blocks(n, INT8.rows):
         y2 += _squares(y[rows])
     return total
 

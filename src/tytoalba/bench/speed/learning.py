@@ -76,7 +76,7 @@ def measure_sums(D: int, n: int, threads: int, repeats: int = 3) -> tuple[list[R
     return compared(task, seconds, operations, "GOP/s", threads), ceilings
 
 
-def measure_gpu(D: int, n: int, device: str = "cuda", block: int = 8192) -> list[Row]:
+def measure_gpu(D: int, n: int, device: str = "cuda", block: int = 26_624) -> list[Row]:
     """Sums of a GPU, from Z on: expansion into int8, products, and all that a head does."""
     torch = import_torch()
     features = RandomFourier(OUTPUTS, D, OUTPUTS**0.5)
