@@ -374,6 +374,10 @@ def speed(
     memory: Annotated[
         bool, typer.Option("--memory/--no-memory", help="Also D = 20000: needs 9 GB and a minute or two.")
     ] = True,
+    machine_busy: Annotated[
+        bool,
+        typer.Option("--busy", help="The machine does other things: one thread, and seconds of the CPU."),
+    ] = False,
     results: Results = None,
     json: AsJson = False,
 ) -> None:
@@ -392,7 +396,9 @@ def speed(
     if results and results.is_dir():
         raise TytoError(f"{results} is a directory, not a file to write")
     with progress_bar("speed") as steps:
-        measured = measure(quick, lambda done, total, what: steps(done, total, f"speed: {what}"), memory)
+        measured = measure(
+            quick, lambda done, total, what: steps(done, total, f"speed: {what}"), memory, machine_busy
+        )
     if results:
         write_json(measured, results)
     if json:

@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
 from tytoalba.bench.speed import learning, localizers
-from tytoalba.bench.speed.rows import Exponent, Row
+from tytoalba.bench.speed.rows import Exponent, Row, busy, now
 from tytoalba.learning.head import AnalyticHead
 from tytoalba.learning.recursive import RecursiveHead
 
@@ -132,3 +133,14 @@ def test_ceilings_of_memory_and_random_features() -> None:
     for ceiling in (learning.memory_ceiling(300, repeats=1), learning.expansion_ceiling(100, 50, 1, 1)):
         assert 0 < ceiling.share < 10
     assert np.isfinite(ceiling.reached)
+
+
+def test_on_a_busy_machine_only_what_was_computed_counts() -> None:
+    with busy(True):
+        start = now()
+        time.sleep(0.2)
+        computed = now() - start
+    start = now()
+    time.sleep(0.05)
+    assert computed < 0.1
+    assert now() - start >= 0.05

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.bench.speed.rows import Ceiling, Exponent, Row, best_of, compared, using
+from tytoalba.bench.speed.rows import Ceiling, Exponent, Row, best_of, compared, now, using
 from tytoalba.learning.head import AnalyticHead
 from tytoalba.learning.products import FLOAT32, INT8, fastest, integer_products, mirrored
 from tytoalba.learning.random_features import RandomFourier
@@ -273,11 +272,11 @@ def _next_phase(head: AnalyticHead, H: NDArray[np.int8], Y: NDArray[np.int8]) ->
 
 def _of_batches(head: Any, H: NDArray[np.float64], Y: NDArray[np.float64], batches: int) -> float:
     """Seconds per batch of 256 rows, on average."""
-    start = time.perf_counter()
+    start = now()
     for k in range(batches):
         rows = slice(k * BATCH % len(H), k * BATCH % len(H) + BATCH)
         head.learn(H[rows], Y[rows])
-    return (time.perf_counter() - start) / batches
+    return (now() - start) / batches
 
 
 def _gemm_peak(dtype: type, n: int = 1536) -> float:

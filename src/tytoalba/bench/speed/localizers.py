@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from typing import Any
 
 import numpy as np
 
-from tytoalba.bench.speed.rows import Row, best_of, median_and_tail, memory_peak, using
+from tytoalba.bench.speed.rows import Row, best_of, busy, median_and_tail, memory_peak, now, using
 from tytoalba.learning.method import Task
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.features import prior_gcc
@@ -23,16 +22,17 @@ ARRAY = "respeaker-usb-4"
 TASK = "locating, frame by frame"
 
 
-def measure_locating(n_frames: int = 200, n_features: int | None = None) -> list[Row]:
+def measure_locating(
+    n_frames: int = 200, n_features: int | None = None, machine_busy: bool = False
+) -> list[Row]:
     """Time until a frame is answered and memory, of each way in a process of its own, on one thread.
 
     n_features: of the localizer; None: as many as it has by default.
     """
     rows = []
     for name, way in (("SRP-PHAT", "srp"), ("prior", "prior"), ("Localizer, taught", "localizer")):
-        program = (
-            f"from tytoalba.bench.speed.localizers import report\nreport({way!r}, {n_frames}, {n_features})\n"
-        )
+        asked = f"report({way!r}, {n_frames}, {n_features}, {machine_busy})"
+        program = f"from tytoalba.bench.speed.localizers import report\n{asked}\n"
         ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
         found = json.loads(ran.stdout)
         for what, unit in (("p50", "ms"), ("p99", "ms"), ("memory", "MB")):
@@ -41,9 +41,10 @@ def measure_locating(n_frames: int = 200, n_features: int | None = None) -> list
     return rows
 
 
-def report(way: str, n_frames: int, n_features: int | None) -> None:
+def report(way: str, n_frames: int, n_features: int | None, machine_busy: bool) -> None:
     """Print what `locating_times` found, and the peak of memory of this process, as JSON."""
-    p50, p99 = median_and_tail(locating_times(way, n_frames, n_features))
+    with busy(machine_busy):
+        p50, p99 = median_and_tail(locating_times(way, n_frames, n_features))
     print(json.dumps({"p50": p50, "p99": p99, "memory": memory_peak() / 1e6}))
 
 
@@ -62,10 +63,10 @@ def locating_times(way: str, n_frames: int, n_features: int | None = None) -> li
         times = []
         for number in range(n_frames + 12):
             block = _noise(rng, array.n_mics, hop)
-            start = time.perf_counter()
+            start = now()
             answers = stream.feed(block)
             if number >= 12:
-                times.append(time.perf_counter() - start)
+                times.append(now() - start)
                 assert len(answers) == 1
     return times
 

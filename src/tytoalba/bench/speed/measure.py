@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tytoalba.bench.speed import learning, localizers, sound
-from tytoalba.bench.speed.rows import Ceiling, Exponent, Row
+from tytoalba.bench.speed.rows import Ceiling, Exponent, Row, busy
 from tytoalba.learning.products import INT8, fastest
 from tytoalba.storage.parallel import available_cores
 
@@ -70,9 +70,18 @@ QUICK = Sizes(
 """Seconds in place of minutes: that everything runs, and no number to quote."""
 
 
-def measure(quick: bool = False, on_progress: Progress | None = None, memory: bool = True) -> dict[str, Any]:
-    """Everything, as JSON has it. memory: with the peak at D = 20000, which needs 9 GB and a minute."""
-    sizes, threads = QUICK if quick else Sizes(), available_cores()
+def measure(
+    quick: bool = False,
+    on_progress: Progress | None = None,
+    memory: bool = True,
+    machine_busy: bool = False,
+) -> dict[str, Any]:
+    """Everything, as JSON has it.
+
+    memory: with the peak at D = 20000, which needs 9 GB and a minute. machine_busy: on one thread, in seconds
+    of the CPU, whatever else the machine does.
+    """
+    sizes, threads = QUICK if quick else Sizes(), 1 if machine_busy else available_cores()
     rows: list[Row] = []
     ceilings: list[Ceiling] = []
     exponents: list[Exponent] = []
@@ -91,7 +100,12 @@ def measure(quick: bool = False, on_progress: Progress | None = None, memory: bo
             for D in sizes.learning
         ),
         ("lessons", lambda: rows.extend(learning.measure_lesson(*sizes.lesson, threads))),
-        ("locating", lambda: rows.extend(localizers.measure_locating(sizes.located, sizes.located_features))),
+        (
+            "locating",
+            lambda: rows.extend(
+                localizers.measure_locating(sizes.located, sizes.located_features, machine_busy)
+            ),
+        ),
         ("teaching", lambda: rows.append(localizers.measure_teaching(*sizes.taught, threads))),
         ("growth", lambda: exponents.extend(_growth(sizes, threads))),
         ("microphones", lambda: exponents.append(sound.measure_microphones(sizes.microphones))),
@@ -104,13 +118,15 @@ def measure(quick: bool = False, on_progress: Progress | None = None, memory: bo
     for number, (name, step) in enumerate(steps):
         if on_progress:
             on_progress(number, len(steps), name)
-        step()
+        with busy(machine_busy):
+            step()
     if on_progress:
         on_progress(len(steps), len(steps), "done")
     return {
         "format": FORMAT,
         "date": datetime.date.today().isoformat(),
         "quick": quick,
+        "busy": machine_busy,
         "machine": _machine(threads),
         "rows": [asdict(row) for row in rows],
         "exponents": [asdict(exponent) for exponent in exponents],

@@ -17,7 +17,8 @@ def rendered(page: str, measured: Measured) -> str:
 
     >>> text = "<!-- measured: when -->\\nold\\n<!-- end -->"
     >>> machine = {"cpu": "X", "cores": 2, "sums": "int8", "versions": {"numpy": "2"}}
-    >>> rendered(text, {"date": "2026-01-02", "quick": False, "machine": machine}).splitlines()[1]
+    >>> measured = {"date": "2026-01-02", "quick": False, "busy": False, "machine": machine}
+    >>> rendered(text, measured).splitlines()[1]
     'Measured on 2026-01-02: X, 2 cores, sums in int8; numpy 2.'
     """
     return MARK.sub(lambda found: found[1] + PARTS[found[2]](measured) + found[3], page)
@@ -25,11 +26,13 @@ def rendered(page: str, measured: Measured) -> str:
 
 def _when(measured: Measured) -> str:
     machine = measured["machine"]
+    cores = f"{machine['cores']} core{'s' * (machine['cores'] > 1)}"
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    busy = " The machine was busy: seconds of the CPU, one thread." if measured["busy"] else ""
     quick = " With `--quick`: no numbers to quote." if measured["quick"] else ""
     return (
-        f"Measured on {measured['date']}: {machine['cpu']}, {machine['cores']} cores, sums in "
-        f"{machine['sums']}; {versions}.{quick}"
+        f"Measured on {measured['date']}: {machine['cpu']}, {cores}, sums in "
+        f"{machine['sums']}; {versions}.{busy}{quick}"
     )
 
 
