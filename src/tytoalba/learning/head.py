@@ -242,7 +242,7 @@ class AnalyticHead:
         """The last solution, and rows that it does not know of yet, if it is worth bringing up to date."""
         if self._solved is None or not self._solved.takes(sum(len(H) for H, _ in parts)):
             return None
-        host = [(copied(bring(H, None)), copied(bring(Y, None))) for H, Y in parts]
+        host = [(copied(bring(H, None)), copied(bring(Y, None))) for H, Y in parts if len(H)]
         return self._solved.changed([Rows(H, Y, int(weight)) for H, Y in host])
 
     def _empty(self) -> Statistics:
