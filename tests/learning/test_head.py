@@ -291,6 +291,21 @@ def test_int8_that_is_wrong_or_missing_is_not_used(wrong: Any, monkeypatch: pyte
         products._int8_pays.cache_clear()
 
 
+def test_torch_is_imported_when_the_sums_of_a_process_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small blocks of many rows, too: what counts is the work so far."""
+    H, Y = rows(10, D=10)
+    monkeypatch.setattr(products, "_int8_pays", lambda: True)
+    monkeypatch.setattr(products, "WORTH_TORCH", 2500.0)
+    monkeypatch.setattr(products._Work, "done", 0.0)
+    monkeypatch.delitem(sys.modules, "torch")
+    ways = []
+    for _ in range(4):
+        ways.append(products.fastest(H))
+        integer_products(H, Y, FLOAT32)
+    assert ways == [FLOAT32, FLOAT32, INT8, INT8]
+    assert products.fastest(H[:1], n=100) is INT8
+
+
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_largest_block_does_not_overflow(way: Way) -> None:
     n = MAX_ROWS

@@ -38,7 +38,7 @@ MAX_ROWS = 131072
 FEW = 1024
 """Rows from which on a GPU's int8 kernel pays; it refuses some smaller sizes."""
 WORTH_TORCH = 1e11
-"""n D^2 from which on importing torch (a second or two) pays."""
+"""n D^2, of all sums in this process, from which on importing torch (a second or two) pays."""
 
 
 class Way(NamedTuple):
@@ -72,6 +72,7 @@ def integer_products(
     if way is None and n < FEW and is_tensor(H) and H.device.type != "cpu":
         return added(total, [array.long() for array in float_products(H, Y)])  # exact: no sum reaches 2^53
     way = way or fastest(H)
+    _Work.done += n * D**2
     place = (str(H.device) if is_tensor(H) else "cpu") if way.torch else None
     h, y, G, Q, y2 = (bring(array, place) for array in (H, Y, *total))
     _add_tiles(G, Q, way.columns(h), way.columns(y), way)
@@ -118,11 +119,17 @@ def _tile(a: Array, b: Array, way: Way) -> Array:
     return total
 
 
+class _Work:
+    """n D^2 of all sums so far, done without torch."""
+
+    done = 0.0
+
+
 def fastest(H: Array, n: int | None = None) -> Way:
     """The way for rows like these, of which there are n in all."""
     if is_tensor(H) and H.device.type != "cpu":
         return GPU
-    big = (n or H.shape[0]) * H.shape[1] ** 2 > WORTH_TORCH
+    big = _Work.done + (n or H.shape[0]) * H.shape[1] ** 2 > WORTH_TORCH
     there = sys.modules.get("torch") or (big and importlib.util.find_spec("torch"))
     return INT8 if there and _int8_pays() else FLOAT32
 
