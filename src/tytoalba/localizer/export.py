@@ -50,7 +50,7 @@ class Form:
     knows: Callable[[bytes], bool]
 
 
-AS_MODEL = Form("model", Model.to_bytes, lambda data: kind_of(data) == MODEL)
+AS_MODEL: Form = Form("model", Model.to_bytes, lambda data: kind_of(data) == MODEL)
 """As `Localizer.load` reads it."""
 
 

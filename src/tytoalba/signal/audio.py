@@ -376,7 +376,7 @@ def refuse_damaged(samples: NDArray[Any], what: str, start: int = 0) -> None:
         raise AudioError(f"{what}: floats in [-1, 1] expected, got {samples.dtype}; divide int16 by 32768")
     finite = np.isfinite(samples)
     if not finite.all():
-        n, first = samples.size - np.count_nonzero(finite), start + int(np.argmin(finite.all(axis=0)))
+        n, first = int(samples.size - np.count_nonzero(finite)), start + int(np.argmin(finite.all(axis=0)))
         raise AudioError(
             f"{what}: {plural(n, 'sample is', 'samples are')} NaN or infinite, the first at "
             f"{first}; a damaged file, or a division by zero when it was made: export it again"
