@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tytoalba.data.recording import Recording
 from tytoalba.errors import AudioError, TytoError
 from tytoalba.learning.prior.prior import Prior
-from tytoalba.learning.prior.registry import Fit, fit, same_places
 from tytoalba.localizer.stream import Sound, given_samples, refuse_rate
+from tytoalba.signal.alignment import Fit, fit, same_places
 from tytoalba.signal.angles import Float, wrap
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import BLOCK, SILENCE_DB, Framer, frames, levels, spoken, voiced

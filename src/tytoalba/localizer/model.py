@@ -19,9 +19,9 @@ from tytoalba.errors import FileError, TytoError
 from tytoalba.learning.inputs import Inputs, views_of
 from tytoalba.learning.method import Task
 from tytoalba.learning.prior.prior import Prior
-from tytoalba.learning.prior.registry import fit
 from tytoalba.learning.sums import SCALE
 from tytoalba.localizer.offsets import moved
+from tytoalba.signal.alignment import fit
 from tytoalba.signal.array import MicArray
 from tytoalba.storage.tensors import Arrays, pack, unpack
 

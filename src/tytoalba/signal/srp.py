@@ -11,7 +11,7 @@ wave from there would have: 1 for a pure plane wave, about 0 for noise. Two form
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -125,11 +125,28 @@ def lag_matrix(
     delays beside the last lag in a band up to Nyquist.
     """
     delays = array.pair_delays(grid(n_directions), elevation) * gcc.sample_rate  # (C, P) samples
+    solution = _solved(gcc, delays.T, ridge)
+    return np.asarray(solution.reshape(-1, n_directions) / delays.shape[1])
+
+
+def interpolation(gcc: GccPhat, band: Band, delays: Float, ridge: float = 1e-7) -> NDArray[np.float64]:
+    """Weights (n_delays, n_lags) that give GCC-PHAT of a band at delays (in samples) from its whole lags.
+
+    >>> from tytoalba.signal.array import load_array
+    >>> gcc = GccPhat.for_array(load_array("pepper"), 8192)
+    >>> weights = interpolation(gcc, (0.0, 24000.0), np.array([3.0]))
+    >>> int(weights[0].argmax()) - gcc.max_lag, round(float(weights.sum()), 3)
+    (3, 1.0)
+    """
+    return np.asarray(_solved(replace(gcc, bands=band), delays[None], ridge)[0].T)
+
+
+def _solved(gcc: GccPhat, delays: Float, ridge: float) -> Float:
+    """Weights of lags (n, n_lags, m) at delays (n, m) in samples, by least squares over the band."""
     lags = np.arange(-gcc.max_lag, gcc.max_lag + 1.0)
     gram = _mean_cosine(gcc, lags[:, None] - lags[None])  # (L, L)
-    target = _mean_cosine(gcc, lags[None, :, None] - delays.T[:, None, :])  # (P, L, C)
-    solution = np.linalg.solve(gram + ridge * np.eye(len(lags)), target)
-    return np.asarray(solution.reshape(-1, n_directions) / delays.shape[1])
+    target = _mean_cosine(gcc, lags[None, :, None] - delays[:, None, :])  # (P, L, C)
+    return np.asarray(np.linalg.solve(gram + ridge * np.eye(len(lags)), target))
 
 
 def _mean_cosine(gcc: GccPhat, shift: Float) -> Float:

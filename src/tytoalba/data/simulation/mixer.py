@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tytoalba.data.simulation import microphones, scenes
 from tytoalba.data.simulation.recordings import ACTIVE_DB, SILENT_DB
@@ -29,12 +32,29 @@ BLOCK, GPU_BLOCK = 8, 256
 """Mixes at a time."""
 PATIENCE = 50
 """After this many blocks in which nobody talks, give up."""
+STEADY_SNR = (-12.0, 20.0)
+"""dB of speech over a machine that runs beside it, at a place of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Machines:
+    """Sounds of machines beside the talkers, which nobody wants located, and frames in which nobody talks.
+
+    sounds: (n, n_samples), dry, power 1 (`steady`). share: of mixes with a machine. nobody: share of those
+    in which only the machine is heard. pauses: share that is kept of the frames without a talker.
+    """
+
+    sounds: NDArray[np.float16]
+    share: float = 0.4
+    nobody: float = 0.3
+    pauses: float = 0.5
 
 
 class Mixer:
     """Mixes frames of stems, as GCC-PHAT.
 
     two_sources: share of mixes with two talkers, more than scenes have: they are harder to learn from.
+    machines: sounds beside the talkers; without them frames in which nobody talks are left out.
     seed: of all that is drawn.
     """
 
@@ -44,6 +64,7 @@ class Mixer:
         gcc: GccPhat,
         *,
         two_sources: float = 0.5,
+        machines: Machines | None = None,
         seed: int = 0,
         device: str | torch.device = "cpu",
     ) -> None:
@@ -56,6 +77,9 @@ class Mixer:
             name: torch.as_tensor(getattr(stems, name), device=self.device)
             for name in ("responses", "azimuth", "delay", "calm", "noises", "voices", "disturbances")
         }
+        self.machines = machines
+        if machines:
+            self.banks["machines"] = torch.as_tensor(machines.sounds, device=self.device)
         usual, calm = asdict(microphones.ANY), asdict(microphones.CALM)
         self.conditions = {
             name: torch.tensor([usual[name], calm[name]], device=self.device) for name in usual
@@ -68,22 +92,31 @@ class Mixer:
 
     def frames(self, n: int) -> Iterator[tuple[Tensor, Tensor]]:
         """GCC-PHAT (some, n_features) and azimuth (some, 2), NaN for nobody, of `n` frames in all."""
+        for sound, azimuth in self.sounds(n):
+            yield self.gcc(sound).flatten(1), azimuth
+
+    def sounds(self, n: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """The same frames as sound, (some, n_mics, n_samples)."""
         in_vain = 0
         while n > 0:
-            sound, azimuth = self.mixed(GPU_BLOCK if self.device.type == "cuda" else BLOCK)
+            sound, azimuth, sure = self.mixed(GPU_BLOCK if self.device.type == "cuda" else BLOCK)
             spoken = azimuth.isfinite().any(1)
-            sound, azimuth = sound[spoken][:n], azimuth[spoken][:n]
+            kept = spoken
+            if self.machines:
+                kept = spoken | (sure & (self._uniform(len(sure)) < self.machines.pauses))
+            sound, azimuth = sound[kept][:n], azimuth[kept][:n]
             n -= len(sound)
-            in_vain = 0 if len(sound) else in_vain + 1
+            in_vain = 0 if spoken.any() else in_vain + 1
             if in_vain > PATIENCE:
                 raise DataError("nobody talks in these stems: is the speech silent?")
             if len(sound):
-                yield self.gcc(sound).flatten(1), azimuth
+                yield sound, azimuth
 
-    def mixed(self, n: int) -> tuple[Tensor, Tensor]:
+    def mixed(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
         """Frames (n N_FRAMES, n_mics, n_samples) of n mixes, and where somebody talks, (n N_FRAMES, 2).
 
-        Both are NaN where nobody talks, or where it is not certain whether somebody does.
+        Both are NaN where nobody talks, or where it is not certain whether somebody does; the last says
+        where it is certain, (n N_FRAMES,).
         """
         scene = self._whole(len(self.banks["responses"]), n)
         place = self._uniform(n, PLACES).argsort(1)  # one or two talkers, a disturbance
@@ -94,18 +127,37 @@ class Mixer:
         level = _factor(self._between((-scenes.APART, scenes.APART), len(mix)))
         received = _each(level) * self._received(dry, room, here)
         speech = received.new_zeros(n, *received.shape[1:]).index_add_(0, mix, received)
-        sound = self._recorded(self._noisy(speech, scene, place[:, 2]), scene)
+        noisy = self._noisy(speech, scene, place[:, 2])
+        silent = self._with_machines(noisy, speech, scene, place[:, 3])
+        sound = self._recorded(noisy, scene)
         start = self._whole(self.n_taps - self.gcc.n_samples + 1, n, N_FRAMES)
         cut = sound.unfold(2, self.gcc.n_samples, 1)
         frames = cut[torch.arange(n, device=self.device)[:, None], :, start].flatten(0, 1)
         first = start[mix] + self.n_taps - self.banks["delay"][room, here][:, None]
         loud, quiet = self._talking(dry, first)  # (n_talkers, N_FRAMES)
+        loud, quiet = loud & ~silent[mix, None], quiet | silent[mix, None]
         azimuth = torch.where(loud, self.banks["azimuth"][room, here][:, None], math.nan)
         where = azimuth.new_full((n, N_FRAMES, 2), math.nan)
         where[mix, :, number] = azimuth
         unsure = where.new_zeros(n, N_FRAMES).index_add_(0, mix, (~(loud | quiet)).to(where.dtype))
         where[unsure > 0] = math.nan
-        return frames, where.flatten(0, 1)
+        return frames, where.flatten(0, 1), (unsure == 0).flatten()
+
+    def _with_machines(self, noisy: Tensor, speech: Tensor, room: Tensor, place: Tensor) -> Tensor:
+        """Add machines to sound (n, n_mics, n_taps), in place; in which mixes they alone are left, (n,)."""
+        n = len(noisy)
+        silent = torch.zeros(n, dtype=torch.bool, device=self.device)
+        if not self.machines:
+            return silent
+        mix = (self._uniform(n) < self.machines.share).nonzero()[:, 0]
+        alone = self._uniform(len(mix)) < self.machines.nobody
+        power = speech[mix].square().mean((1, 2)).clamp(min=1e-6)
+        loud = power.sqrt() * _factor(-self._between(STEADY_SNR, len(mix)))
+        dry = self._stretches("machines", len(mix), self.n_samples)
+        noisy.index_add_(0, mix, _each(loud) * self._received(dry, room[mix], place[mix]))
+        silent[mix[alone]] = True
+        noisy[silent] -= speech[silent]
+        return silent
 
     def _received(self, dry: Tensor, room: Tensor, place: Tensor) -> Tensor:
         """Dry sound (n, n_samples) from places in rooms: (n, n_mics, n_taps) of power 1, as all rings."""

@@ -25,9 +25,10 @@ from tytoalba.errors import MissingExtraError, TytoError
 from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.learning.prior.judge import Judgement, by_family, calibrated, judge, leave_one_out
 from tytoalba.learning.prior.prior import Prior
-from tytoalba.learning.prior.registry import prior_folder, same_places
+from tytoalba.learning.prior.registry import prior_folder
 from tytoalba.learning.prior.train import FURTHER, RECIPE, train_prior
 from tytoalba.learning.training import Recipe
+from tytoalba.signal.alignment import same_places
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.storage.writing import write_json
 

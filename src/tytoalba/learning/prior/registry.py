@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +17,11 @@ from tytoalba.learning.prior.calibration import Calibration, evidence
 from tytoalba.learning.prior.decisions import Blend
 from tytoalba.learning.prior.features import scores
 from tytoalba.learning.prior.prior import Prior, array_of
+from tytoalba.signal.alignment import Fit, fit, same_places
 from tytoalba.signal.angles import Float, turned
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.symmetry import symmetries
 from tytoalba.storage.files import user_folder
-
-NEAR = 1e-3
-"""Metres by which each microphone may miss its place in the array of a prior."""
-SAME = 1e-6
-"""Metres: of fits that are as good to this, the first by order of microphones wins, on every machine."""
 
 
 def shipped_priors() -> dict[str, Path]:
@@ -90,52 +85,6 @@ def _array_once(path: Path, _changed: int) -> MicArray:
 @lru_cache(maxsize=8)
 def _load_once(path: Path, _changed: int) -> Prior:
     return Prior.load(path)
-
-
-class Fit(NamedTuple):
-    """How the microphones of an array are those of a prior's.
-
-    order: which of the array's is at each place of the prior's. turn: degrees; what comes from azimuth a for
-    the prior comes from a + turn, as the array is mounted.
-    """
-
-    order: tuple[int, ...]
-    turn: float
-
-    def in_order(self, frames: NDArray[Any]) -> NDArray[Any]:
-        """Frames (n_frames, n_mics, n_samples) with the microphones as the prior has them."""
-        same = self.order == tuple(range(len(self.order)))
-        return frames if same else frames[:, self.order]
-
-
-def fit(built: MicArray, array: MicArray) -> Fit | None:
-    """How the microphones of `array` are those of `built`, a prior's; None where they are not.
-
-    Up to the order, a turn about the vertical, a shift, and 1 mm of each microphone. A mirrored array is
-    another one, unless it is symmetric.
-    """
-    if same_places(built, replace(array, yaw=0.0)):
-        return Fit(tuple(range(array.n_mics)), array.yaw)
-    if built.sample_rate != array.sample_rate or built.n_mics != array.n_mics:
-        return None
-    theirs, mine = (places - places.mean(axis=0) for places in (built.coordinates, array.coordinates))
-    a, b = (places[:, 0] + 1j * places[:, 1] for places in (theirs, mine))  # a turn is a factor
-    far = int(np.abs(a).argmax())
-    found: list[tuple[float, Fit]] = []
-    for place in b[np.abs(b) > NEAR]:  # where the farthest may have come to
-        apart = np.hypot(np.abs(_unit(place / a[far]) * a[:, None] - b), theirs[:, 2:] - mine[:, 2])
-        order = apart.argmin(axis=1)
-        turn = _unit(np.vdot(a, b[order]))
-        missed = np.hypot(np.abs(turn * a - b[order]), theirs[:, 2] - mine[order, 2]).max()
-        if missed <= NEAR and len(set(order.tolist())) == array.n_mics:
-            degrees = round(float(np.rad2deg(np.angle(turn))), 6) % 360.0
-            found.append((float(missed), Fit(tuple(order.tolist()), degrees)))
-    least = min((missed for missed, _ in found), default=0.0)
-    return min((how for missed, how in found if missed <= least + SAME), default=None)
-
-
-def _unit(z: complex) -> complex:
-    return z / max(abs(z), 1e-12)
 
 
 @dataclass(frozen=True)
@@ -226,12 +175,3 @@ class PriorMaps:
         n, once = min(self.n_sources, 2), self.prior.array.without_images
         blend = self.prior.blend(n)
         return blend, blend(once(both[:, 0]), once(both[:, 1]), n).learned
-
-
-def same_places(a: MicArray, b: MicArray) -> bool:
-    """Whether microphones, their order, sample rate and mounting agree, to 0.2 mm."""
-    return (
-        a.sample_rate == b.sample_rate
-        and a.coordinates.shape == b.coordinates.shape
-        and bool(np.allclose(a.coordinates, b.coordinates, atol=2e-4))
-    )

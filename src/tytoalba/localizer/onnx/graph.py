@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from tytoalba.learning.inputs import views_of
 from tytoalba.learning.prior.prior import Prior
-from tytoalba.learning.prior.registry import Fit, fit, fitting_prior
+from tytoalba.learning.prior.registry import fitting_prior
 from tytoalba.localizer.model import Model, task_of
 from tytoalba.localizer.onnx import features, learner, network
 from tytoalba.localizer.onnx.builder import Builder, Name, Precision, check_precision
+from tytoalba.signal.alignment import Fit, fit
 from tytoalba.signal.angles import N_DIRECTIONS
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import SILENCE_DB

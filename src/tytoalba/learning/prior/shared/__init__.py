@@ -1,0 +1,1 @@
+"""One network for every array: its frames, its inputs, its exact form, its training."""
