@@ -24,6 +24,7 @@ from tytoalba.cli import (
     localizer,
     locate,
     prior,
+    prior_any,
     restore,
     score,
     seal,
@@ -87,6 +88,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "report": bench.report,
         "speed": bench.speed,
         "prior": prior.prior,
+        "prior-any": prior_any.prior_any,
     },
 }
 """Every command, in the groups of the help."""

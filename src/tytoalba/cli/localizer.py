@@ -79,7 +79,9 @@ def new(
     if like is not None:
         localizer = Localizer.like(read(like, keys, unsigned))
     else:
-        localizer = Localizer.new(chosen_array(array), seed=seed, **options)
+        mics = chosen_array(array)
+        with progress_bar("rooms for an array without a prior of its own") as steps:
+            localizer = Localizer.new(mics, seed=seed, on_progress=steps, **options)
     create(model, localizer, sealed=seal or model.suffix == SEALED_SUFFIX, keys=keys, budget=budget)
     n_features = localizer.state.options["n_features"]
     say(f"{model}: {localizer.array.name}, {n_features} features, nothing taught yet")

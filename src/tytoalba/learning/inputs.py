@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tytoalba.errors import TytoError
 from tytoalba.learning.method import Task
 from tytoalba.learning.prior.features import scores
+from tytoalba.learning.prior.files import load_prior
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import find_prior
 from tytoalba.learning.random_features import RandomFourier
@@ -75,7 +76,7 @@ def fitting_prior(task: Task, prior: str | Prior) -> Prior | None:
     if isinstance(prior, Prior):
         found: Prior | None = prior
     else:
-        found = find_prior(task.array) if prior == "auto" and task.array else Prior.load(prior)
+        found = find_prior(task.array) if prior == "auto" and task.array else load_prior(prior)
     same = found and task.gcc and replace(found.gcc, exact=task.gcc.exact) == task.gcc
     fits = found and same and task.n_directions == found.n_directions
     if not fits and prior != "auto":

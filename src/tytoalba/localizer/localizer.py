@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba.data.features import Progress
 from tytoalba.data.recording import Recording
 from tytoalba.errors import FileError, TytoError, UnknownLessonError
 from tytoalba.learning.phases import Phase
@@ -33,6 +34,7 @@ from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.decisions import Decision, count_sources, known
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import fitting_prior
+from tytoalba.learning.prior.shared.prior import SharedPrior
 from tytoalba.learning.tyto import Sums
 from tytoalba.localizer.frontend import NEWEST, FrontEnd
 from tytoalba.localizer.model import KIND as MODEL
@@ -123,6 +125,7 @@ class Localizer:
         n_features: int | None = None,
         seed: int | None = None,
         prior: Prior | None = None,
+        on_progress: Progress | None = None,
         **options: Any,
     ) -> Localizer:
         """Make one that knows what simulations of its array taught it, and nothing else.
@@ -138,6 +141,9 @@ class Localizer:
             Localizers that shall be merged need the same: see `like`.
         prior : Prior, optional
             What to start from; by default the one that fits the array.
+        on_progress : callable, optional
+            Is told (done, total): for an array that has no prior of its own some rooms are simulated, which
+            takes ten to twenty seconds.
         **options
             Those of `tytoalba.localizer.state.DEFAULTS`.
 
@@ -148,7 +154,7 @@ class Localizer:
         Raises
         ------
         PriorError
-            No prior fits the array; the message says how to make one.
+            The array is far from all that priors know; the message says what is left.
 
         Examples
         --------
@@ -157,6 +163,8 @@ class Localizer:
         """
         mics = load_array(array)
         known = prior or fitting_prior(mics)[0]
+        if isinstance(known, SharedPrior) and not known.frames:
+            known = known.with_simulated_frames(on_progress=on_progress)
         if n_features is not None:
             options["n_features"] = n_features
         return cls(State.new(mics, known, secrets.randbits(62) if seed is None else seed, **options))

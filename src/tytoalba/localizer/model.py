@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tytoalba.errors import FileError, TytoError
 from tytoalba.learning.inputs import Inputs, views_of
 from tytoalba.learning.method import Task
+from tytoalba.learning.prior.files import prior_of_parts
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.sums import SCALE
 from tytoalba.localizer.offsets import moved
@@ -243,4 +244,4 @@ def prior_parts(prior: Prior) -> tuple[dict[str, Any], Arrays]:
 def prior_from(header: dict[str, Any], arrays: Arrays) -> Prior:
     """The prior of a file that holds one."""
     inner = {name.removeprefix("prior."): v for name, v in arrays.items() if name.startswith("prior.")}
-    return Prior.from_parts(header["prior"], inner, "its prior")
+    return prior_of_parts(header["prior"], inner, "its prior")

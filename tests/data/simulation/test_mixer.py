@@ -25,7 +25,7 @@ from tytoalba.signal.srp import lag_matrix
 
 torch = pytest.importorskip("torch")
 from tytoalba.data.simulation import mixer as mixer_module  # noqa: E402 - needs torch
-from tytoalba.data.simulation.mixer import N_FRAMES, Mixer  # noqa: E402 - needs torch
+from tytoalba.data.simulation.mixer import N_FRAMES, Machines, Mixer  # noqa: E402 - needs torch
 
 ARRAY = load_array("respeaker-usb-4")
 GCC = prior_gcc(ARRAY)
@@ -112,7 +112,7 @@ def test_sound_comes_from_where_labels_say(
     mixer = Mixer(stems.only(["anechoic"]), GCC, two_sources=float(n_sources - 1))
     wide = GccPhat.for_array(ARRAY, GCC.n_samples, (500.0, 7000.0))
     matrix = lag_matrix(wide, ARRAY).reshape(-1, 360)
-    frames, azimuth = mixer.mixed(40)
+    frames, azimuth, _ = mixer.mixed(40)
     maps = wide(frames.numpy()).reshape(len(frames), -1) @ matrix
     there = np.isfinite(azimuth.numpy())
     rows = there.sum(axis=1) == n_sources
@@ -127,7 +127,7 @@ def test_sound_comes_from_where_labels_say(
 
 def test_two_talkers_as_often_as_asked(stems: Stems) -> None:
     for share in (0.0, 0.5, 1.0):
-        _, azimuth = Mixer(stems, GCC, two_sources=share).mixed(40)
+        _, azimuth, _ = Mixer(stems, GCC, two_sources=share).mixed(40)
         second = azimuth[:, 1].isfinite().reshape(40, N_FRAMES).any(1).float().mean()
         assert float(second) == pytest.approx(share, abs=0.2)
         assert share > 0 or not second
@@ -222,3 +222,43 @@ def test_a_gpu_mixes_as_well(stems: Stems) -> None:
     assert bool(X.isfinite().all())
     here = torch.cat([x for x, _ in Mixer(stems, GCC).frames(500)])
     assert float(X.abs().mean()) == pytest.approx(float(here.abs().mean()), rel=0.1)
+
+
+def machines(share: float, nobody: float = 0.0, pauses: float = 1.0) -> Machines:
+    rng = np.random.default_rng(0)
+    sounds = np.repeat(rng.choice([-1.0, 1.0], (3, 1)), 2 * ARRAY.sample_rate, axis=1)
+    return Machines(sounds.astype(np.float16), share, nobody, pauses)
+
+
+def test_without_machines_mixes_are_as_they_were(stems: Stems) -> None:
+    plain, none = (Mixer(stems, GCC, machines=m).mixed(8) for m in (None, machines(0.0)))
+    assert plain[0].shape == none[0].shape
+    assert torch.equal(plain[2], plain[1].isfinite().any(1) | plain[2])  # who is heard is certain
+
+
+def test_machines_alone_have_no_place(stems: Stems) -> None:
+    sound, azimuth, sure = Mixer(stems, GCC, machines=machines(1.0, nobody=1.0)).mixed(8)
+    assert azimuth.isnan().all()
+    assert sure.all()
+    assert sound.square().mean() > 1e-8  # something is heard
+
+
+def test_pauses_are_kept_as_often_as_asked(stems: Stems) -> None:
+    for pauses in (0.0, 1.0):
+        mixer = Mixer(stems, GCC, machines=machines(0.5, nobody=0.5, pauses=pauses))
+        azimuth = torch.cat([a for _, a in mixer.sounds(300)])
+        nobody = azimuth.isnan().all(1).float().mean()
+        assert (float(nobody) > 0.1) == bool(pauses)
+
+
+def test_machines_are_heard_beside_talkers(stems: Stems, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet(monkeypatch)
+    loud, faint = [], []
+    for snr, found in (((-20.0, -20.0), loud), ((80.0, 80.0), faint)):
+        monkeypatch.setattr(mixer_module, "STEADY_SNR", snr)
+        tone = np.sin(2 * np.pi * 0.25 * np.arange(3 * ARRAY.sample_rate))[None]  # 4 kHz
+        mixer = Mixer(stems, GCC, machines=Machines(tone.astype(np.float16), share=1.0, nobody=0.0))
+        spectrum = torch.fft.rfft(mixer.mixed(4)[0]).abs().square().mean((0, 1))
+        at = round(0.25 * GCC.n_samples)
+        found.append(float(spectrum[at - 2 : at + 3].sum() / spectrum.sum()))
+    assert loud[0] > 0.5 > 0.2 > faint[0]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
+from tests.helpers.arrays import moved
 from tests.helpers.networks import MINE, altered, prior_of_mine
 from tests.helpers.waves import plane_waves
 from tytoalba.errors import PriorError, TytoError
@@ -21,10 +22,8 @@ from tytoalba.learning.prior.prior import Prior, array_of
 from tytoalba.learning.prior.registry import (
     PriorMaps,
     find_prior,
-    fit,
     fitting_prior,
     prior_folder,
-    same_places,
     shipped_priors,
 )
 from tytoalba.signal.angles import Float, decode, distance
@@ -45,12 +44,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where priors of one's own are looked for; not there yet."""
     monkeypatch.setenv("TYTO_PRIORS", str(tmp_path / "priors"))
     return tmp_path / "priors"
-
-
-def moved(array: MicArray, order: Sequence[int], turn: float = 0.0, shift: ArrayLike = 0.0) -> MicArray:
-    """The same microphones in another order, turned by `turn` degrees and shifted (metres)."""
-    places = array.rotated(turn).coordinates[list(order)] + np.asarray(shift)
-    return replace(array, name="mine", positions=tuple(map(tuple, places)), channels=(), yaw=0.0)
 
 
 @pytest.mark.parametrize("name", sorted(shipped_priors()))
@@ -77,52 +70,6 @@ def near(found: Float, wanted: Float, array: MicArray) -> NDArray[np.bool_]:
         return np.asarray(distance(found, wanted) <= 5)
     along = [np.cos(np.deg2rad(angle - array.mirror_axis)) for angle in (found, wanted)]
     return np.asarray(np.abs(along[0] - along[1]) <= 0.05)
-
-
-@pytest.mark.parametrize("name", sorted(shipped_priors()))
-def test_microphones_may_be_a_millimetre_beside_their_places_and_not_two(name: str) -> None:
-    built = load_array(name)
-    for beside, fits in ((0.0009, True), (0.002, False)):
-        places = built.coordinates.copy()
-        centred = places[-1] - places.mean(axis=0)
-        places[-1] += beside * built.n_mics / (built.n_mics - 1) * centred / np.linalg.norm(centred)
-        mine = moved(replace(built, positions=tuple(map(tuple, places))), range(built.n_mics)[::-1], 33.0)
-        how = fit(built, mine)
-        assert (how is not None) == fits
-        if how:
-            assert how.order == tuple(range(built.n_mics))[::-1] or len(symmetries(built)) > 1
-
-
-def test_a_mirrored_array_is_another_one_unless_it_is_symmetric() -> None:
-    bent = MicArray("bent", ((0.05, 0.01, 0.0), (0.0, 0.04, 0.0), (-0.03, -0.02, 0.0), (0.0, -0.05, 0.0)))
-    for array, fits in ((bent, False), (load_array("pepper"), True), (load_array("respeaker-6mic"), True)):
-        mirrored = replace(array, positions=tuple((x, -y, z) for x, y, z in array.positions))
-        assert (fit(array, mirrored) is not None) == fits
-        how = fit(array, moved(array, range(array.n_mics), 360.0 - 77.0))
-        assert how is not None
-        assert how.order == tuple(range(array.n_mics))
-        assert how.turn == pytest.approx(283.0)
-    above = replace(MINE, positions=tuple((x, y, 0.002 * k) for k, (x, y, _) in enumerate(MINE.positions)))
-    assert fit(MINE, above) is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "same"),
-    [
-        ({"name": "other", "description": "painted blue", "channels": (5, 4, 2, 0)}, True),
-        ({"yaw": 367.0}, True),
-        ({"yaw": 10.0}, False),
-        ({"sample_rate": 48000}, False),
-        ({"positions": MINE.positions[:3], "channels": ()}, False),
-        ({"positions": MINE.positions[::-1]}, False),
-        ({"positions": tuple((x + 1e-4, y, z) for x, y, z in MINE.positions)}, True),
-        ({"positions": tuple((x + 2e-3, y, z) for x, y, z in MINE.positions)}, False),
-    ],
-)
-def test_the_same_places(changes: dict[str, Any], same: bool) -> None:
-    other = replace(MINE, **changes)
-    assert same_places(MINE, other) is same
-    assert same_places(other, MINE) is same
 
 
 def test_a_prior_of_ones_own_is_found(prior: Prior, folder: Path) -> None:

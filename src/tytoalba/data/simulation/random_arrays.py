@@ -83,7 +83,8 @@ def _places(kind: str, n: int, rng: np.random.Generator) -> Places:
     if kind == "rectangle":
         across = int(rng.integers(2, max(3, n // 2 + 1)))
         grid = np.stack([np.arange(n) // across, np.arange(n) % across, np.zeros(n)], axis=1).astype(float)
-        return grid * np.array([1.0, rng.uniform(0.5, 2.0), 1.0]) + rng.normal(0, 0.05, (n, 3)) * [1, 1, 0]
+        made = grid * [1.0, rng.uniform(0.5, 2.0), 1.0] + rng.normal(0, 0.05, (n, 3)) * [1, 1, 0]
+        return np.asarray(made, np.float64)
     places = rng.normal(size=(n, 3)) if rng.random() < 0.5 else rng.uniform(-1, 1, (n, 3))
     return places * [1.0, rng.uniform(0.3, 1.0), rng.uniform(0.1, 0.8) if kind == "solid" else 0.0]
 

@@ -46,17 +46,25 @@ class Judgement:
 
 def calibrated(prior: Prior, held: FeatureSet, device: str = "cpu") -> Prior:
     """The prior with calibrations, fitted on scenes and speakers that it has not learned from."""
+    constants = calibrations(*_maps_of(prior, held, device))
+    return replace(prior, constants=prior.constants | constants)
+
+
+def calibrations(learned: Float, fallback: Float, where: Float) -> dict[str, Any]:
+    """Calibrations of a prior's maps and SRP-PHAT's (n_frames, 360), in frames whose sources are known.
+
+    where: (n_frames, 2) degrees, NaN last; frames in which nobody talks count for telling how many do.
+    """
     blends = {}
-    learned, fallback, where = _maps_of(prior, held, device)
     for n in (1, 2):
-        rows = held.n_sources == n
+        rows = np.isfinite(where).sum(axis=1) == n
         if rows.sum() < 20:
             raise DataError(
                 f"only {rows.sum()} frames with {n} sources to calibrate on: simulate more scenes"
             )
         blends[str(n)] = _best_blend(learned[rows], fallback[rows], where[rows, :n]).to_dict()
     counting = [calibration.to_dict() for calibration in _counting(learned, where)]
-    return replace(prior, constants=prior.constants | {"blends": blends, "counting": counting})
+    return {"blends": blends, "counting": counting}
 
 
 def _best_blend(learned: Float, fallback: Float, true: Float) -> Blend:

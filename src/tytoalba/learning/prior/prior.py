@@ -109,6 +109,20 @@ class Prior:
         return Prior.quantised(array, gcc, weights, about={"array": self.array.name, **self.about})
 
     def __post_init__(self) -> None:
+        self._check_network()
+        _check_constants(self.constants)
+        if not isinstance(self.about, dict):
+            raise PriorError("the description of this prior is damaged or was altered")
+        if self.frames:
+            n = len(self.frames.get("logits", ()))
+            kept = {name: (values.dtype.str, *values.shape) for name, values in self.frames.items()}
+            n_sound = len(self.gcc.pairs) * self.gcc.n_lags
+            expected = {"logits": ("|i1", n, N_DIRECTIONS), "sound": ("|i1", n, n_sound)}
+            if kept != expected:
+                raise PriorError("the simulated frames of this prior do not fit it: it is damaged")
+
+    def _check_network(self) -> None:
+        """Refuse weights that are no network of this array, or too large to compute with exactly."""
         window_width = self.window_width if self.gcc.n_windows else 0
         wanted = layout(
             len(self.gcc.band_list) * len(self.gcc.pairs), self.width, window_width, self.n_blocks
@@ -121,16 +135,6 @@ class Prior:
             raise PriorError(
                 "the weights of this prior are too large to compute with exactly: it was altered"
             )
-        _check_constants(self.constants)
-        if not isinstance(self.about, dict):
-            raise PriorError("the description of this prior is damaged or was altered")
-        if self.frames:
-            n = len(self.frames.get("logits", ()))
-            kept = {name: (values.dtype.str, *values.shape) for name, values in self.frames.items()}
-            n_sound = len(self.gcc.pairs) * self.gcc.n_lags
-            expected = {"logits": ("|i1", n, N_DIRECTIONS), "sound": ("|i1", n, n_sound)}
-            if kept != expected:
-                raise PriorError("the simulated frames of this prior do not fit it: it is damaged")
 
     @property
     def width(self) -> int:
@@ -172,12 +176,18 @@ class Prior:
 
     @cached_property
     def _places(self) -> dict[str, dict[str, Array]]:
+        scale = {
+            name: np.array(self.constants.get(name, [0.0 if "mean" in name else 1.0]), np.float64)
+            for name in ("logit_mean", "logit_spread")
+        }
+        return {"numpy": self._network_arrays() | scale}
+
+    def _network_arrays(self) -> dict[str, Array]:
+        """What `_forward` computes with."""
         real = self.real_weights() | steering(self._matrices)
-        for name in ("logit_mean", "logit_spread"):
-            real[name] = np.array(self.constants.get(name, [0.0 if "mean" in name else 1.0]), np.float64)
         for name in (n for n in real if n.startswith(("place", "level", "heard", "offset", "bias"))):
             real[name] = np.rint(real[name] * GRID) / GRID
-        return {"numpy": real}
+        return real
 
     @property
     def real_arrays(self) -> dict[str, Array]:
@@ -198,13 +208,17 @@ class Prior:
         here, n = self._beside(X), len(X)
         if isinstance(X, np.ndarray):
             with _threads().limit(limits=1, user_api="blas"):
-                parts = [forward(X[i : i + BLOCK], here) for i in range(0, n, BLOCK)]
+                parts = [self._forward(X[i : i + BLOCK], here) for i in range(0, n, BLOCK)]
             return np.concatenate(parts) if parts else np.empty((0, N_DIRECTIONS), np.float32)
         import torch
 
         if not n:
             return X.new_empty(0, N_DIRECTIONS)
-        return torch.cat([forward(part, here) for part in torch.split(X, GPU_BLOCK)])
+        return torch.cat([self._forward(part, here) for part in torch.split(X, GPU_BLOCK)])
+
+    def _forward(self, X: Array, here: dict[str, Array]) -> Array:
+        """Logits of a few frames, with the arrays that lie beside them."""
+        return forward(X, here)
 
     def standardised(self, logits: Array) -> Array:
         """Logits less their mean in simulations, over their spread there."""
@@ -313,7 +327,7 @@ class Prior:
     @classmethod
     def load(cls, path: str | Path) -> Prior:
         """Read a prior; a file that is damaged, foreign or of another version is refused."""
-        header, arrays = _read(path, read_tensors)
+        header, arrays = read_prior_file(path, read_tensors)
         return cls.from_parts(header, arrays, str(path))
 
     @classmethod
@@ -342,14 +356,14 @@ class Prior:
 
 def array_of(path: str | Path) -> MicArray:
     """The array of a prior's file, whatever its version; nothing else is read."""
-    header, _ = _read(path, lambda file: (read_header(file), {}))
+    header, _ = read_prior_file(path, lambda file: (read_header(file), {}))
     try:
         return MicArray.from_toml(header["array"], str(path))
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise PriorError(f"{path} is damaged or no prior: {error}") from error
 
 
-def _read(path: str | Path, read: Callable[[str | Path], Content]) -> Content:
+def read_prior_file(path: str | Path, read: Callable[[str | Path], Content]) -> Content:
     """What a prior's file holds; refused where it is damaged or something else."""
     if not Path(path).is_file():
         raise PriorError(f"no such file: {path}; `tyto prior ARRAY` makes a prior")

@@ -17,6 +17,7 @@ from tytoalba.learning.prior.calibration import Calibration, evidence
 from tytoalba.learning.prior.decisions import Blend
 from tytoalba.learning.prior.features import scores
 from tytoalba.learning.prior.prior import Prior, array_of
+from tytoalba.learning.prior.shared.prior import SharedWeights
 from tytoalba.signal.alignment import Fit, fit, same_places
 from tytoalba.signal.angles import Float, turned
 from tytoalba.signal.array import MicArray
@@ -40,26 +41,33 @@ def find_prior(array: MicArray) -> Prior | None:
 def fitting_prior(array: MicArray) -> tuple[Prior, Fit]:
     """A prior whose microphones are the array's in any order, turned, shifted, each within 1 mm.
 
-    One of exactly these places goes before others. PriorError says what is missing where there is none.
+    One of exactly these places goes before others, and where none fits, the prior of every array is told of
+    this one.
     """
-    as_built = replace(array, yaw=0.0)
-    exact = find_prior(as_built)
+    exact = find_prior(replace(array, yaw=0.0))
     if exact:
         return exact, Fit(tuple(range(array.n_mics)), array.yaw)
     if found := _first(lambda built: fit(built, array)):
         return found
-    if found := _first(lambda built: fit(replace(built, sample_rate=array.sample_rate), array)):
-        rate = found[0].array.sample_rate
-        raise PriorError(
-            f"the prior for the microphones of {array.name} is for {rate} Hz, and the array says "
-            f"{array.sample_rate} Hz. Write sample_rate = {rate} into its TOML file: recordings are resampled"
-        )
-    raise PriorError(
-        f"no prior fits the microphones of {array.name}; they may stand in any order, turned or shifted, but "
-        "within 1 mm. The methods srp and music need no prior. From the TOML file of the array, "
-        "`tyto prior MINE.toml --start respeaker-usb-4 --scenes 400 --frames 10000` makes one in minutes; "
-        "that needs pip install 'tytoalba[train,sim]'"
-    )
+    return _shared_once(replace(array, yaw=0.0)), Fit(tuple(range(array.n_mics)), array.yaw)
+
+
+def shared_weights() -> SharedWeights:
+    """The network for every array: one that `tyto prior-any` made, or the one that is shipped."""
+    own = own_any()
+    shipped = Path(str(resources.files("tytoalba") / "resources" / "priors" / "any" / "any.safetensors"))
+    path = own if own.is_file() else shipped
+    return _weights_once(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _weights_once(path: Path, _changed: int) -> SharedWeights:
+    return SharedWeights.load(path)
+
+
+@lru_cache(maxsize=8)
+def _shared_once(array: MicArray) -> Prior:
+    return shared_weights().prior(array)
 
 
 def _first(fits: Callable[[MicArray], Fit | None]) -> tuple[Prior, Fit] | None:
@@ -69,6 +77,11 @@ def _first(fits: Callable[[MicArray], Fit | None]) -> tuple[Prior, Fit] | None:
         if how is not None:  # others are not read: they may be of another day
             return _load_once(path, changed), how
     return None
+
+
+def own_any() -> Path:
+    """Where `tyto prior-any` puts the network for every array."""
+    return prior_folder() / "any" / "any.safetensors"
 
 
 def prior_folder() -> Path:

@@ -22,11 +22,15 @@ from tytoalba.learning.prior.exact import (
 )
 from tytoalba.learning.prior.features import TOP, scores
 from tytoalba.learning.prior.prior import Prior
+from tytoalba.learning.prior.shared.prior import SharedPrior
+from tytoalba.localizer.onnx import shared
 from tytoalba.localizer.onnx.builder import Builder, Name
 
 
 def logits(g: Builder, codes: Name, prior: Prior) -> Name:
     """Logits (n_frames, 360) on the grid, real, of codes as `features.codes` gives them."""
+    if isinstance(prior, SharedPrior):
+        return shared.logits(g, codes, prior)
     weights = prior.real_arrays
     w = {name: g.whole(weights[name], prior.steps[name]) for name in prior.weights if not _is_added(name)}
     w |= {name: g.whole(weights[name], 1 / GRID) for name in prior.weights if _is_added(name)}

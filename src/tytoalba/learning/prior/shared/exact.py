@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.learning.prior.exact import DILATIONS, GRID, TAPS, Array
-from tytoalba.learning.prior.shared.geometry import CELLS, N_BANDS, N_KNOWN, PER_UNIT, UNFOLD, Geometry
+from tytoalba.learning.prior.exact import DILATIONS, GRID, INPUT_GRID, TAPS, Array
+from tytoalba.learning.prior.shared.geometry import CELLS, MOST, N_BANDS, N_KNOWN, PER_UNIT, UNFOLD, Geometry
 
 CODE = 128.0
 """Steps of the features: 1/128."""
@@ -109,6 +109,11 @@ def floats(weights: Weights) -> dict[str, NDArray[np.float32]]:
     }
 
 
+def rounded_codes(X: Array) -> Array:
+    """GCC-PHAT in float32 as whole numbers of 1/128, by way of the grid that all features are rounded to."""
+    return _rounded((X * INPUT_GRID).round() * (CODE / INPUT_GRID), -MOST, MOST)
+
+
 def steered(codes: Array, geometry: Geometry, steering: Array) -> tuple[Array, Array]:
     """Evidence of pairs (n, CELLS, n_pairs, N_MAPS) in whole frames, in steps of 1/128, and of all pairs
     together (n, n_looks, CELLS, N_MAPS), in steps of 1/512, of GCC-PHAT codes (n, looks, bands, pairs, lags).
@@ -161,7 +166,7 @@ def forward(codes: Array, geometry: Geometry, given: Mapping[str, Array]) -> Arr
 def neighbours(block: int) -> NDArray[np.intp]:
     """Which cells a block sees from each: (CELLS, taps)."""
     taps = np.array(TAPS) * DILATIONS[block % len(DILATIONS)]
-    return (np.arange(CELLS)[:, None] - taps) % CELLS
+    return np.asarray((np.arange(CELLS)[:, None] - taps) % CELLS)
 
 
 def _layer(x: Array, name: str, given: Mapping[str, Array], low: float, high: float) -> Array:

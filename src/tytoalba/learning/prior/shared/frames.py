@@ -19,7 +19,7 @@ from tytoalba.data.simulation.stems import gather_stems
 from tytoalba.data.simulation.voice import Voices
 from tytoalba.errors import DataError
 from tytoalba.learning.prior.features import prior_gcc
-from tytoalba.learning.prior.shared.exact import CODE
+from tytoalba.learning.prior.shared.exact import rounded_codes
 from tytoalba.signal.array import MicArray
 from tytoalba.storage.parallel import parallel_map
 from tytoalba.storage.tensors import read_tensors, write_tensors
@@ -100,7 +100,7 @@ def simulated_frames(array: MicArray, recipe: FrameRecipe, number: int = 0) -> A
     codes, places = [], []
     for sound, azimuth in mixer.sounds(n_frames):
         features: Any = gcc(sound.numpy())  # numpy is faster than torch on a CPU
-        codes.append(np.rint(features * CODE).clip(-127, 127).astype(np.int8).reshape(-1, *shape))
+        codes.append(rounded_codes(features).astype(np.int8).reshape(-1, *shape))
         places.append(torch.as_tensor(azimuth).numpy().astype(np.float32))
     return ArrayFrames(array, np.concatenate(codes), np.concatenate(places))
 

@@ -130,9 +130,10 @@ class SharedNetwork(nn.Module):
             fine = torch.floor(torch.log2(HALF / weight.detach().abs().amax(0).clamp(min=2.0**-12)))
             self.steps[name] = 2.0**-fine
         step = self.steps[name]
-        return torch.fake_quantize_per_channel_affine(
+        rounded: Tensor = torch.fake_quantize_per_channel_affine(
             weight, step, torch.zeros_like(step, dtype=torch.int32), 1, -int(HALF), int(HALF)
         )
+        return rounded  # noqa: RET504 - torch says Any
 
     def _layer(self, name: str, x: Tensor, step: float, high: float) -> Tensor:
         y = x @ self._weight(name)
@@ -159,6 +160,9 @@ class SharedNetwork(nn.Module):
                 bias = self.biases[name].double()
             else:
                 norm = self.norms[name]
+                assert isinstance(norm, nn.BatchNorm1d)
+                assert norm.running_var is not None
+                assert norm.running_mean is not None
                 scale = norm.weight.double() / torch.sqrt(norm.running_var.double() + EPSILON)
                 matrix, bias = matrix * scale, norm.bias.double() - norm.running_mean.double() * scale
             found[name] = (matrix.cpu().numpy(), bias.cpu().numpy())

@@ -100,7 +100,7 @@ def train_shared(
         step, network = _resumed(checkpoint, network, recipe, device)
         optimiser = _optimiser(network)
         _restore(optimiser, checkpoint, network)
-    lost: list[float] = []
+    lost: list[torch.Tensor] = []
     while step < recipe.steps:
         if step == recipe.first_rounded and not network.rounding:
             network = network.with_rounding().to(device).train()

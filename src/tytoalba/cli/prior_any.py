@@ -1,0 +1,93 @@
+"""`tyto prior-any`: make the network that works for every array."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tytoalba.cli.console import choose_device, out, print_json, progress_bar, say
+from tytoalba.cli.options import AsJson, Device, Processes, Results
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tytoalba.learning.prior.shared.judge import Row
+
+
+def prior_any(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder for simulated frames and checkpoints; a second run goes on there.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write; default: where tyto looks for priors."),
+    ] = None,
+    arrays: Annotated[int, typer.Option(help="Arrays drawn at random to learn from.")] = 300,
+    held: Annotated[int, typer.Option(help="Other random arrays, to calibrate on.")] = 30,
+    rooms: Annotated[int, typer.Option(help="Simulated rooms for each array.")] = 15,
+    frames: Annotated[int, typer.Option(help="Frames mixed in the rooms of an array.")] = 600,
+    steps: Annotated[int, typer.Option(help="Steps of training.")] = 12000,
+    width: Annotated[int, typer.Option(help="Channels of the network.")] = 48,
+    scenes: Annotated[
+        int, typer.Option(help="Calm scenes, and as many wild ones, for each array that is judged.")
+    ] = 40,
+    speech: Annotated[
+        Path | None,
+        typer.Option(help="Folder of real speech, one file per speaker, beside the synthetic voice."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
+    device: Device = "auto",
+    processes: Processes = 0,
+    results: Results = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the network for every array: simulate random arrays, train, calibrate, judge.
+
+    It takes about an hour on two cores, and is judged on the built-in arrays, none of which it learned from.
+    Commands take it for arrays that have no prior of their own.
+
+    Example:
+
+      tyto prior-any frames/ --speech ~/speech
+    """
+    from tytoalba.learning.prior.registry import find_prior, own_any
+    from tytoalba.learning.prior.shared.make import AnySettings, make_any
+
+    training = {"steps": steps, "width": width, "seed": seed}
+    settings = AnySettings(arrays, held, rooms, frames, scenes, training=training)
+    path = output or own_any()
+    made, rows = make_any(
+        settings,
+        folder,
+        path,
+        speech=speech,
+        results=results,
+        own=find_prior,
+        device=choose_device(device),
+        processes=processes,
+        stage=progress_bar,
+    )
+    if as_json:
+        print_json({"about": made.about, "judged": [row.__dict__ for row in rows]})
+    elif rows:
+        out.print(_table(rows))
+    size = path.stat().st_size / 1e3
+    say(f"the network for every array, {size:.0f} kB, written to {path}")
+
+
+def _table(rows: Sequence[Row]) -> Any:
+    from rich.table import Table
+
+    table = Table(title="ACC in % / MAE in degrees", caption="within 5 degrees; own: the array's own prior")
+    for name in ("array", "scenes", "sources"):
+        table.add_column(name)
+    names = list(dict.fromkeys(row.who for row in rows))
+    for who in names:
+        table.add_column(who, justify="right")
+    for key in dict.fromkeys((row.array, row.scenes, row.n_sources) for row in rows):
+        cells = {row.who: row for row in rows if (row.array, row.scenes, row.n_sources) == key}
+        shown = [f"{cells[who].acc:.1f} / {cells[who].mae:.1f}" if who in cells else "" for who in names]
+        table.add_row(*map(str, key), *shown)
+    return table

@@ -1,0 +1,153 @@
+"""The network for every array, calibrated on arrays that it has not learned from and judged on others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tytoalba.data.features import Progress
+from tytoalba.data.simulation.acoustics import FAMILIES
+from tytoalba.data.simulation.recordings import as_recording
+from tytoalba.data.simulation.scenes import Scenes
+from tytoalba.data.simulation.voice import Voices
+from tytoalba.learning.prior.features import scores
+from tytoalba.learning.prior.judge import calibrations
+from tytoalba.learning.prior.prior import Prior
+from tytoalba.learning.prior.shared.exact import CODE, Weights
+from tytoalba.learning.prior.shared.frames import ArrayFrames
+from tytoalba.learning.prior.shared.prior import SharedWeights
+from tytoalba.signal.angles import Float, decode, decode_two
+from tytoalba.signal.array import MicArray
+from tytoalba.signal.metrics import bootstrap, match, within
+from tytoalba.signal.music import Music
+from tytoalba.signal.srp import SrpPhat
+from tytoalba.storage.parallel import parallel_map
+
+Constants = dict[str, Any]
+
+
+def calibrated_weights(
+    weights: Weights, paths: Sequence[str | Path], about: dict[str, Any], on_progress: Progress | None = None
+) -> SharedWeights:
+    """The network with the scale of its logits and its calibrations, from frames of arrays it has not met."""
+    made = SharedWeights(weights, about, {})
+    maps: list[tuple[Float, Float, Float]] = []
+    seen: list[NDArray[np.float32]] = []
+    for done, path in enumerate(paths, 1):
+        frames = ArrayFrames.load(path)
+        array, prior = frames.array, made.prior(frames.array)
+        X = (frames.codes / np.float32(CODE)).reshape(len(frames.codes), -1)
+        logits = prior.logits(X)
+        where = np.sort(np.asarray(array.fold(frames.azimuth), np.float64), axis=1)
+        learned, fallback = (array.without_images(each) for each in (scores(logits), prior.srp_maps(X)))
+        maps.append((learned, fallback, where))
+        seen.append(logits)
+        if on_progress:
+            on_progress(done, len(paths))
+    learned, fallback, where = (np.concatenate(parts) for parts in zip(*maps, strict=True))
+    values = np.concatenate(seen)
+    # the network is the same all around the circle: so is the scale
+    scale = {"logit_mean": float(values.mean()), "logit_spread": float(values.std(axis=0).mean())}
+    constants = {name: [float(f"{value:.4g}")] * values.shape[1] for name, value in scale.items()}
+    return SharedWeights(weights, about, constants | calibrations(learned, fallback, where))
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one method does on frames of one array with one number of sources.
+
+    acc: per cent within 5 degrees; interval: of 95 %, by scene. mae: degrees.
+    """
+
+    array: str
+    scenes: str
+    n_sources: int
+    who: str
+    n_frames: int
+    acc: float
+    interval: tuple[float, float]
+    mae: float
+
+
+def judged(
+    weights: SharedWeights,
+    array: MicArray,
+    voices: Sequence[Voices],
+    *,
+    own: Prior | None = None,
+    n_scenes: int = 60,
+    calm: bool = False,
+    families: Sequence[str] = tuple(FAMILIES),
+    speakers: str = "test",
+    seed: int = 0,
+    processes: int = 1,
+) -> list[Row]:
+    """SRP-PHAT, MUSIC, the network for every array and perhaps the array's own, on scenes of an array.
+
+    The networks answer alone here: neither SRP-PHAT is blended in, nor a mirrored view.
+    """
+    scenes = Scenes(array, voices, tuple(families), speakers, seed, calm=float(calm))
+    job = partial(_answers, weights, own, scenes)
+    parts = list(parallel_map(job, list(range(n_scenes)), processes))
+    rows = []
+    for n in (1, 2):
+        own_parts = [(k, part[n]) for k, part in enumerate(parts) if n in part]
+        if len(own_parts) < 2:
+            continue
+        scene = np.concatenate([np.full(len(errors["srp"]), k) for k, errors in own_parts])
+        for who in own_parts[0][1]:
+            errors = np.concatenate([part[who] for _, part in own_parts])
+            right = 100.0 * within(errors)
+            interval = bootstrap(right, np.repeat(scene, 1), rng=np.random.default_rng(0))
+            rows.append(
+                Row(
+                    array.name,
+                    "calm" if calm else "wild",
+                    n,
+                    who,
+                    len(errors),
+                    float(right.mean()),
+                    (interval.low, interval.high),
+                    float(errors.mean()),
+                )
+            )
+    return rows
+
+
+def _answers(
+    weights: SharedWeights, own: Prior | None, scenes: Scenes, number: int
+) -> dict[int, dict[str, Float]]:
+    """Errors in degrees of each method in a scene, by number of sources: a row for each true source."""
+    array = scenes.array
+    recording = as_recording(scenes.recording(number), "", array)
+    frames, azimuth = recording.frames(), np.asarray(array.fold(recording.azimuth), np.float64)
+    count = np.isfinite(azimuth).sum(axis=1)
+    shared = weights.prior(array)
+    found: dict[int, dict[str, Float]] = {}
+    for n in (1, 2):
+        rows = count == n
+        if not rows.any():
+            continue
+        X = np.asarray(shared.gcc(frames[rows]), np.float32).reshape(int(rows.sum()), -1)
+        maps = {
+            "srp": SrpPhat(array)(frames[rows]),
+            "music": Music(array, n_sources=n)(frames[rows]),
+            "any": scores(shared.logits(X)),
+        }
+        if own is not None:
+            maps["own"] = scores(own.logits(X))
+        true = np.sort(azimuth[rows], axis=1)[:, :n]
+        found[n] = {
+            who: match(_decoded(array.without_images(each), n), true).ravel() for who, each in maps.items()
+        }
+    return found
+
+
+def _decoded(maps: Float, n: int) -> Float:
+    return decode(maps)[:, None] if n == 1 else decode_two(maps)
