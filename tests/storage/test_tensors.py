@@ -66,6 +66,16 @@ def test_strided_and_empty_arrays_pack_as_their_copies() -> None:
     assert read(pack("thing", 1, {}, {"none": np.zeros((0, 4), np.int8)}))[1]["none"].shape == (0, 4)
 
 
+def test_files_hold_values_and_not_bytes_as_they_lay(tmp_path: Path) -> None:
+    rows = np.arange(12, dtype=np.int16).reshape(3, 4)
+    given_arrays = {"columns": rows.T, "strided": rows[::2, ::-1], "number": np.array(5)}
+    write_tensors(tmp_path / "file", given_arrays, {})
+    _, found = read_tensors(tmp_path / "file")
+    for name, values in given_arrays.items():
+        assert np.array_equal(found[name], values)
+        assert found[name].shape == values.shape
+
+
 def test_every_flipped_bit_is_noticed() -> None:
     for position in range(len(DATA)):
         for bit in range(8):

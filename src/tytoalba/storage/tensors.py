@@ -40,12 +40,13 @@ def write_tensors(
     from safetensors.numpy import save, save_file
 
     metadata = {"tytoalba": json.dumps(header)}
+    arrays = {name: np.asarray(values, order="C") for name, values in arrays.items()}  # as bytes lie
     if recipients is not None:
-        write_secret(path, save(dict(arrays), metadata), recipients)
+        write_secret(path, save(arrays, metadata), recipients)
         return
     try:
         with written_whole(path) as temporary:
-            save_file(dict(arrays), temporary, metadata)
+            save_file(arrays, temporary, metadata)
     except SafetensorError as error:  # a full disk is none of its own
         raise OSError(f"{path} could not be written: {error}") from error
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.arrays import moved
 from tytoalba.data.simulation import random_arrays as module
-from tytoalba.data.simulation.random_arrays import APERTURE, APART, N_MICS, random_array
+from tytoalba.data.simulation.random_arrays import APART, APERTURE, N_MICS, random_array
 from tytoalba.signal.alignment import fit
 from tytoalba.signal.array import MicArray, builtin_arrays
 

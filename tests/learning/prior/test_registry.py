@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tests.helpers.arrays import moved
 from tests.helpers.networks import MINE, altered, prior_of_mine
@@ -26,9 +25,9 @@ from tytoalba.learning.prior.registry import (
     prior_folder,
     shipped_priors,
 )
+from tytoalba.signal.alignment import same_places
 from tytoalba.signal.angles import Float, decode, distance
 from tytoalba.signal.array import MicArray, builtin_arrays, load_array
-from tytoalba.signal.symmetry import symmetries
 
 torch = pytest.importorskip("torch")
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]

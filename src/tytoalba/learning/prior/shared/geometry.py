@@ -61,7 +61,8 @@ class Geometry:
             finest = int(np.floor(np.log2(MOST / np.abs(values).max())))
             table.append(np.rint(values * 2.0**finest).astype(np.int8))
             scale.append(finest)
-        return cls(delays, np.stack(table), np.array(scale, np.int8), _known(exact, array, gcc))
+        made = delays, np.stack(table), np.array(scale, np.int8), _known(exact, array, gcc)
+        return cls(*map(np.ascontiguousarray, made))
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a geometry; a file may have been altered."""

@@ -133,7 +133,7 @@ class SharedNetwork(nn.Module):
         rounded: Tensor = torch.fake_quantize_per_channel_affine(
             weight, step, torch.zeros_like(step, dtype=torch.int32), 1, -int(HALF), int(HALF)
         )
-        return rounded  # noqa: RET504 - torch says Any
+        return rounded
 
     def _layer(self, name: str, x: Tensor, step: float, high: float) -> Tensor:
         y = x @ self._weight(name)

@@ -1,0 +1,138 @@
+"""Frames of many arrays, and a network that learns from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tytoalba.data.simulation.voice import SyntheticVoices
+from tytoalba.errors import DataError, TytoError
+from tytoalba.learning.prior.shared import frames as module
+from tytoalba.learning.prior.shared.frames import ArrayFrames, FrameRecipe, make_frames, simulated_frames
+from tytoalba.learning.prior.shared.judge import calibrated_weights, judged
+from tytoalba.learning.prior.shared.make import AnySettings
+from tytoalba.signal.array import load_array
+
+torch = pytest.importorskip("torch")
+from tytoalba.learning.prior.shared import train as train_module  # noqa: E402 - needs torch
+from tytoalba.learning.prior.shared.train import SharedRecipe, train_shared  # noqa: E402 - needs torch
+
+RECIPE = FrameRecipe((SyntheticVoices(),), rooms=5, frames=60, machines=3)
+TRAINING = SharedRecipe(8, 8, 6, 1, steps=90, arrays=2, frames=16, rate=1e-2, warm_up=5)
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tytoalba.data.simulation.stems.N_VOICES", (8, 8))
+        patch.setattr(module, "TURNS", ("anechoic", "hybrid"))
+        patch.setattr("tytoalba.data.simulation.random_arrays.RATES", (16000,))
+        return make_frames(tmp_path_factory.mktemp("frames"), 3, RECIPE)
+
+
+def test_frames_are_of_their_array_and_some_are_of_nobody(paths: list[Path]) -> None:
+    nobody = 0
+    for path in paths:
+        frames = ArrayFrames.load(path)
+        assert frames.array.name.startswith("random-0-")
+        assert frames.codes.dtype == np.int8
+        assert len(frames.codes) == len(frames.azimuth) == 60
+        assert frames.codes.shape[3] == frames.array.n_pairs
+        nobody += int(np.isnan(frames.azimuth).all(axis=1).sum())
+    assert 0 < nobody < 60
+
+
+def test_frames_that_are_there_are_not_made_again(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "simulated_frames", lambda *_: pytest.fail("made again"))
+    assert make_frames(paths[0].parent, 3, RECIPE) == paths
+
+
+def test_the_same_recipe_gives_the_same_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tytoalba.data.simulation.stems.N_VOICES", (4, 4))
+    monkeypatch.setattr(module, "TURNS", ("anechoic",))
+    array = load_array("respeaker-usb-4")
+    one, again = (simulated_frames(array, replace(RECIPE, frames=16), 1) for _ in range(2))
+    assert np.array_equal(one.codes, again.codes)
+    assert np.array_equal(one.azimuth, again.azimuth, equal_nan=True)
+
+
+def test_a_file_of_no_frames_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.safetensors").write_bytes(b"nothing")
+    with pytest.raises(DataError, match="holds no frames"):
+        ArrayFrames.load(tmp_path / "x.safetensors")
+    with pytest.raises(DataError, match="no frames to learn from"):
+        train_shared([], TRAINING)
+
+
+def test_training_lowers_the_loss_and_goes_on_where_it_was_stopped(
+    paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train_module, "OFTEN", 6)
+    losses: list[float] = []
+    whole = train_shared(paths, TRAINING, watch=lambda _, loss: losses.append(loss))
+    assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:3])
+    checkpoint = tmp_path / "checkpoint.safetensors"
+
+    class StoppedError(Exception):
+        """Somebody pressed Ctrl-C."""
+
+    for last in (12, 85):  # before and among the rounded steps
+
+        def stop(step: int, _: int, last: int = last) -> None:
+            if step == last:
+                raise StoppedError
+
+        with pytest.raises(StoppedError):
+            train_shared(paths, TRAINING, checkpoint=checkpoint, on_progress=stop)
+    resumed = train_shared(paths, TRAINING, checkpoint=checkpoint)
+    assert whole.keys() == resumed.keys()
+    for name, values in whole.items():
+        assert np.array_equal(resumed[name], values), name
+
+
+def test_a_checkpoint_of_another_recipe_is_refused(paths: list[Path], tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    train_shared(paths, TRAINING, checkpoint=checkpoint)
+    with pytest.raises(DataError, match="no checkpoint of this recipe"):
+        train_shared(paths, replace(TRAINING, width=9), checkpoint=checkpoint)
+    with pytest.raises(DataError, match="of step 90, of 12"):
+        train_shared(paths, replace(TRAINING, steps=12), checkpoint=checkpoint)
+
+
+def test_rates_rise_and_fall() -> None:
+    rates = [TRAINING.rate_at(step) for step in range(TRAINING.steps)]
+    assert rates[0] < rates[2] < max(rates)
+    assert max(rates) == pytest.approx(TRAINING.rate, rel=0.02)
+    assert rates[TRAINING.first_rounded] == TRAINING.rounded_rate
+    assert rates[-1] < TRAINING.rounded_rate
+
+
+@pytest.mark.parametrize("wrong", [{"width": 0}, {"steps": 5}, {"rounded": 0.0}, {"rounded": 1.0}])
+def test_impossible_recipes_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(DataError):
+        replace(TRAINING, **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"arrays": 0}, {"rooms": 4}, {"scenes": -1}])
+def test_impossible_settings_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(TytoError):
+        AnySettings(**wrong)
+
+
+def test_it_is_calibrated_and_judged_on_arrays_that_it_has_not_met(paths: list[Path]) -> None:
+    made = calibrated_weights(train_shared(paths, TRAINING), paths, {})
+    array = load_array("respeaker-usb-4")
+    prior = made.prior(array)
+    assert prior.constants["logit_spread"][0] > 0
+    assert len(prior.counting()) == 2
+    assert 0 < prior.blend(2).learned.probability(0.5) < 1
+    rows = judged(made, array, (SyntheticVoices(),), n_scenes=8, families=("anechoic", "hybrid"))
+    assert {row.who for row in rows} == {"srp", "music", "any"}
+    for row in rows:
+        assert row.interval[0] <= row.acc <= row.interval[1]
+        assert row.n_frames > 20
+    best = {row.who: row.acc for row in rows if row.n_sources == 1}
+    assert best["srp"] > 20  # a network that has hardly learned may be far below
