@@ -298,12 +298,25 @@ def test_options_that_do_not_fit_are_refused_before_anything_is_read(
         locate("none.wav", RESPEAKER, **options)
 
 
-def test_an_array_without_a_prior_is_told_how_to_get_one() -> None:
-    mine = replace(LINEAR, name="mine", positions=tuple((2 * x, 3 * y, z) for x, y, z in LINEAR.positions))
-    with pytest.raises(
-        TytoError, match=r"no prior fits .* mine; .* srp and music .*`tyto prior MINE\.toml.*\[train,sim\]"
-    ):
-        locate(plane_wave(mine, 30.0, 0.5), mine, "prior")
-    other_rate = replace(RESPEAKER, name="mine", sample_rate=48000)
-    with pytest.raises(TytoError, match=r"mine is for 16000 Hz, .*\. Write sample_rate = 16000"):
-        locate(plane_wave(other_rate, 30.0, 0.5), other_rate, "prior")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"positions": tuple((2 * x, 3 * y, z) for x, y, z in RESPEAKER.positions)},
+        {"sample_rate": 48000},
+        {"sample_rate": 8000, "yaw": 30.0},
+        {"positions": RESPEAKER.positions[:3], "channels": ()},
+    ],
+)
+def test_an_array_without_a_prior_of_its_own_gets_the_one_of_every_array(change: dict[str, Any]) -> None:
+    mine = replace(RESPEAKER, **{"name": "mine", "channels": (), **change})
+    for azimuth in (20.0, 130.0, 250.0):
+        found = [one for one in locate(plane_wave(mine, azimuth, 0.5), mine, "prior") if one.azimuth]
+        assert found
+        assert all(distance(one.azimuth[0], azimuth) <= 6 for one in found)
+        assert all(0 < p <= 1 for one in found for p in one.probability or ())
+
+
+def test_an_array_far_from_all_that_priors_know_is_told_what_is_left() -> None:
+    wide = replace(LINEAR, name="mine", positions=tuple((9 * x, 9 * y, z) for x, y, z in LINEAR.positions))
+    with pytest.raises(TytoError, match=r"mine has 4 microphones, .* srp and music .*`tyto prior MINE\.toml"):
+        locate(plane_wave(wide, 30.0, 0.5), wide, "prior")

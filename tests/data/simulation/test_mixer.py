@@ -253,7 +253,8 @@ def test_pauses_are_kept_as_often_as_asked(stems: Stems) -> None:
 
 def test_machines_are_heard_beside_talkers(stems: Stems, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet(monkeypatch)
-    loud, faint = [], []
+    loud: list[float] = []
+    faint: list[float] = []
     for snr, found in (((-20.0, -20.0), loud), ((80.0, 80.0), faint)):
         monkeypatch.setattr(mixer_module, "STEADY_SNR", snr)
         tone = np.sin(2 * np.pi * 0.25 * np.arange(3 * ARRAY.sample_rate))[None]  # 4 kHz

@@ -7,9 +7,13 @@ import pytest
 
 from tests.helpers.localizers import features, prior
 from tests.helpers.onnx_graphs import codes_of, ran
+from tests.learning.prior.shared.helpers import features as shared_features
+from tests.learning.prior.shared.helpers import weights as shared_weights
+from tytoalba.data.simulation.random_arrays import random_array
 from tytoalba.learning.prior.features import TOP, scores
 from tytoalba.localizer.onnx import network
 from tytoalba.localizer.onnx.builder import Builder
+from tytoalba.signal.array import MicArray, load_array
 
 pytest.importorskip("onnx")
 
@@ -27,6 +31,18 @@ def test_fast_logits_are_near() -> None:
     found = ran(lambda g, x: network.logits(g, codes_of(g, x, prior()), prior()), X, "fast")
     apart = np.abs(found - prior().logits(X))
     assert 0 < apart.max() < 0.1
+
+
+@pytest.mark.parametrize("array", [load_array("linear-4"), random_array(0, 3), random_array(0, 5)])
+@pytest.mark.parametrize("size", [1.0, 2.0, 0.0])
+def test_the_network_for_every_array_gives_the_same(array: MicArray, size: float) -> None:
+    """random_array(0, 3) has 12 microphones at 8 kHz, and one band less."""
+    known = shared_weights().prior(array)
+    X = (np.float32(size) * shared_features(array, 4)).astype(np.float32)
+    found = ran(lambda g, x: network.logits(g, codes_of(g, x, known), known), X)
+    assert np.array_equal(found, known.logits(X))
+    fast = ran(lambda g, x: network.logits(g, codes_of(g, x, known), known), X, "fast")
+    assert np.abs(fast - known.logits(X)).max() < 1.0
 
 
 @pytest.mark.parametrize("precision", ["same", "fast"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ def plainly(codes: NDArray[np.int64], told: Geometry) -> NDArray[np.int64]:
         summed = x @ w[name] + w[f"{name}.bias"]
         return rounded(summed * 2.0 ** -w[f"{name}.shift"], low, high)
 
-    def rounded(x: NDArray[np.float64], low: float, high: float) -> NDArray[np.int64]:
+    def rounded(x: NDArray[Any], low: float, high: float) -> NDArray[np.int64]:
         return np.clip(np.rint(x), low, high).astype(np.int64)
 
     pairs = np.zeros((CELLS, n_pairs, N_BANDS, UNFOLD), np.int64)

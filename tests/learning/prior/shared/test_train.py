@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,13 +112,13 @@ def test_rates_rise_and_fall() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"width": 0}, {"steps": 5}, {"rounded": 0.0}, {"rounded": 1.0}])
-def test_impossible_recipes_are_refused(wrong: dict[str, float]) -> None:
+def test_impossible_recipes_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(DataError):
         replace(TRAINING, **wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"arrays": 0}, {"rooms": 4}, {"scenes": -1}])
-def test_impossible_settings_are_refused(wrong: dict[str, int]) -> None:
+def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(TytoError):
         AnySettings(**wrong)
 
