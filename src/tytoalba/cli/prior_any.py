@@ -9,6 +9,7 @@ import typer
 
 from tytoalba.cli.console import choose_device, out, print_json, progress_bar, say
 from tytoalba.cli.options import AsJson, Device, Processes, Results
+from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,10 @@ def prior_any(
     device: Device = "auto",
     processes: Processes = 0,
     results: Results = None,
+    ship: Annotated[
+        bool,
+        typer.Option("--ship", help="In a checkout: install it with its judgement and manifest."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make the network for every array: simulate random arrays, train, calibrate, judge.
@@ -52,29 +57,43 @@ def prior_any(
 
       tyto prior-any frames/ --speech ~/speech
     """
+    from tytoalba.learning.prior.manifest import any_file, checkout, ship_any
     from tytoalba.learning.prior.registry import find_prior, own_any
     from tytoalba.learning.prior.shared.make import AnySettings, make_any
 
+    if ship and (output or results):
+        raise TytoError("--ship writes into the source of tytoalba: leave -o and --results out")
     training = {"steps": steps, "width": width, "seed": seed}
     settings = AnySettings(arrays, held, rooms, frames, scenes, training=training)
-    path = output or own_any()
-    made, rows = make_any(
-        settings,
-        folder,
-        path,
-        speech=speech,
-        results=results,
-        own=find_prior,
-        device=choose_device(device),
-        processes=processes,
-        stage=progress_bar,
-    )
+    how: dict[str, Any] = {
+        "speech": speech,
+        "own": find_prior,
+        "device": choose_device(device),
+        "processes": processes,
+        "stage": progress_bar,
+    }
+    if ship:
+        path = any_file(checkout())
+        command = _command(arrays, held, rooms, frames, steps, width, scenes, seed, speech is not None)
+        made, rows = ship_any(settings, folder, command, **how)
+    else:
+        path = output or own_any()
+        made, rows = make_any(settings, folder, path, results=results, **how)
     if as_json:
         print_json({"about": made.about, "judged": [row.__dict__ for row in rows]})
     elif rows:
         out.print(_table(rows))
     size = path.stat().st_size / 1e3
     say(f"the network for every array, {size:.0f} kB, written to {path}")
+
+
+def _command(*values: Any) -> str:
+    """What brings it again, without where things lie on this machine."""
+    names = ("arrays", "held", "rooms", "frames", "steps", "width", "scenes", "seed")
+    options = [f"--{name} {value}" for name, value in zip(names, values, strict=False)]
+    return " ".join(
+        ["tyto prior-any FRAMES", *options, *(["--speech SPEECH"] if values[-1] else []), "--ship"]
+    )
 
 
 def _table(rows: Sequence[Row]) -> Any:

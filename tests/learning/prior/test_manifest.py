@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from tests.helpers.priors import RESPEAKER
+from tests.learning.prior.shared.helpers import weights
 from tytoalba.errors import TytoError
 from tytoalba.learning.prior import manifest as manifest
 from tytoalba.learning.prior.make import MadePrior, PriorSettings
-from tytoalba.learning.prior.manifest import checkout, ship_prior, shipped_folder, write_manifest
+from tytoalba.learning.prior.manifest import any_file, checkout, ship_prior, shipped_folder, write_manifest
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import shipped_priors
+from tytoalba.learning.prior.shared.make import AnySettings
+from tytoalba.learning.prior.shared.prior import SharedWeights
 
 ROOT = Path(__file__).parents[3]
 
@@ -38,6 +41,38 @@ def test_the_manifest_is_that_of_the_files(stored: dict[str, Any]) -> None:
         judged = json.loads(results.read_text(encoding="utf-8"))
         assert (judged["array"], judged["about"]) == (name, prior.about)
         assert all(command.startswith(f"tyto prior {name} ") for command in entry["commands"][-1:])
+
+
+def test_the_network_for_every_array_is_in_it(stored: dict[str, Any]) -> None:
+    entry, file = stored["every_array"], any_file(ROOT)
+    results = ROOT / entry["results"]
+    assert entry["sha256"] == sha256(file.read_bytes()).hexdigest()
+    assert entry["results_sha256"] == sha256(results.read_bytes()).hexdigest()
+    assert entry["recipe"] == SharedWeights.load(file).about
+    assert json.loads(results.read_text(encoding="utf-8"))["about"] == entry["recipe"]
+    assert file.stat().st_size < 3_000_000
+    assert entry["speech"][0] == "synthetic"
+
+
+def test_shipping_the_network_for_every_array_writes_its_entry(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(settings: AnySettings, folder: Path, output: Path, *, results: Path, **how: Any) -> Any:
+        assert (folder, how) == (Path("frames"), {"processes": 3})
+        output.parent.mkdir()
+        made = SharedWeights(weights().weights, {"arrays": settings.arrays, "speech": "synthetic"}, {})
+        made.save(output)
+        results.write_text("{}")
+        return made, []
+
+    monkeypatch.setattr(manifest, "make_any", make)
+    manifest.ship_any(AnySettings(arrays=5), Path("frames"), "tyto prior-any", source, processes=3)
+    path = shipped_folder(source) / "manifest.json"
+    entry = json.loads(path.read_text(encoding="utf-8"))["every_array"]
+    assert (entry["commands"], entry["recipe"]["arrays"]) == (["tyto prior-any"], 5)
+    assert entry["speech"] == ["synthetic"]
+    write_manifest(source, {"linear-4": ["first"]})  # the others keep theirs
+    assert json.loads(path.read_text(encoding="utf-8"))["every_array"] == entry
 
 
 def test_the_manifest_names_the_speech_and_its_licence(stored: dict[str, Any]) -> None:

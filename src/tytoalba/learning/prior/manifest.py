@@ -16,6 +16,9 @@ import tytoalba
 from tytoalba.errors import TytoError
 from tytoalba.learning.prior.make import MadePrior, PriorSettings, make_prior
 from tytoalba.learning.prior.prior import Prior
+from tytoalba.learning.prior.shared.judge import Row
+from tytoalba.learning.prior.shared.make import AnySettings, make_any
+from tytoalba.learning.prior.shared.prior import SharedWeights
 from tytoalba.signal.array import builtin_arrays, load_array
 from tytoalba.storage.writing import write_json
 
@@ -31,6 +34,8 @@ AUDIO_MNIST = {
     "citation": "Becker et al., arXiv 1807.03418",
 }
 """The real speech that shipped priors learned from."""
+ANY = "any"
+"""The network for every array, beside the names of arrays."""
 
 
 def checkout() -> Path:
@@ -88,13 +93,49 @@ def write_manifest(root: Path, commands: Mapping[str, Sequence[str]]) -> dict[st
             "sha256": _digest(file),
             "commands": [*commands.get(name, known.get(name, {}).get("commands", []))],
             "recipe": about,
-            "speech": ["synthetic", *([AUDIO_MNIST] if "real" in about.get("speech", "") else [])],
+            "speech": _speech(about),
             "results": f"results/priors/{name}.json",
             "results_sha256": _digest(results),
         }
-    manifest = {"about": ABOUT, "priors": priors}
+    manifest: dict[str, Any] = {"about": ABOUT, "priors": priors}
+    if (file := any_file(root)).exists():
+        results = root / "results" / "priors" / "any.json"
+        about = SharedWeights.load(file).about
+        stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        kept = stored.get("every_array", {}).get("commands", [])
+        manifest["every_array"] = {
+            "sha256": _digest(file),
+            "commands": [*commands.get(ANY, kept)],
+            "recipe": about,
+            "speech": _speech(about),
+            "results": "results/priors/any.json",
+            "results_sha256": _digest(results),
+        }
     write_json(manifest, path)
     return manifest
+
+
+def ship_any(
+    settings: AnySettings, folder: Path, command: str, root: Path | None = None, **how: Any
+) -> tuple[SharedWeights, list[Row]]:
+    """Make the network for every array, put it and its judgement into the source and renew the manifest.
+
+    folder: for simulated frames. command: what brings it again. how: for `make_any`.
+    """
+    root = root or checkout()
+    results = root / "results" / "priors" / "any.json"
+    made = make_any(settings, folder, any_file(root), results=results, **how)
+    write_manifest(root, {ANY: [command]})
+    return made
+
+
+def any_file(root: Path) -> Path:
+    """Where the network for every array lies in a source."""
+    return shipped_folder(root) / "any" / "any.safetensors"
+
+
+def _speech(about: Mapping[str, Any]) -> list[Any]:
+    return ["synthetic", *([AUDIO_MNIST] if "real" in about.get("speech", "") else [])]
 
 
 def _digest(path: Path) -> str:
