@@ -70,7 +70,7 @@ def plainly(codes: NDArray[np.int64], told: Geometry) -> NDArray[np.int64]:
         return rounded(summed * 2.0 ** -w[f"{name}.shift"], low, high)
 
     def rounded(x: NDArray[Any], low: float, high: float) -> NDArray[np.int64]:
-        return np.clip(np.rint(x), low, high).astype(np.int64)
+        return np.asarray(np.clip(np.rint(x), low, high), np.int64)
 
     pairs = np.zeros((CELLS, n_pairs, N_BANDS, UNFOLD), np.int64)
     maps = np.zeros((n_looks, CELLS, N_BANDS, UNFOLD), np.int64)

@@ -120,7 +120,7 @@ class SharedNetwork(nn.Module):
             added = inner @ self._weight(f"mix{k}") + self.biases[f"mix{k}"]
             Z = self._settled(Z + added, STATE, -HALF, HALF)
         logits = Z.clamp(min=0.0) @ self._weight("leave") + self.biases["leave"]
-        return logits.reshape(len(Z), CELLS * UNFOLD)
+        return torch.reshape(logits, (len(Z), CELLS * UNFOLD))
 
     def _weight(self, name: str) -> Tensor:
         weight: Tensor = self.weights[name]
