@@ -201,7 +201,7 @@ def keep_states(folder: Path) -> None:
     features = small_features()
     keys = read_identities(os.environ["TYTO_IDENTITY"])
     for path in (folder / "plain.tyto", folder / "sealed.tyto.age"):
-        start = Localizer(State.new(ARRAY, small_prior(), seed=5, n_features=8))
+        start = Localizer(State.new(ARRAY, small_prior(), seed=5, n_features=8, views=2))
         other = Localizer.like(start)
         other.state.teach(lesson(features, 3))
         store.create(path, start, sealed=path.suffix == ".age", keys=keys)
@@ -265,7 +265,7 @@ def _history() -> str:
     """Digests of a state after each of some changes."""
     features = FeatureSet.load(GOLDEN / "features.safetensors")
     prior = Prior.load(GOLDEN / "prior.safetensors")
-    state = State.new(replace(ARRAY, yaw=30.0), prior, seed=11, n_features=6)
+    state = State.new(replace(ARRAY, yaw=30.0), prior, seed=11, n_features=6, views=2)
     other, seen = state.copy(), [state.to_bytes()]
     for k in range(3):
         state.teach(lesson(features, k), Kept("ben", (1.5,), NOW) if k == 1 else None)
@@ -335,7 +335,7 @@ def _signature() -> str:
 
 def _model_bytes() -> str:
     W, weight = grid(8, 720), np.linspace(0, 1, 361, dtype=np.float32)[:360]
-    state = State.new(ARRAY, small_prior(), seed=5, n_features=8)
+    state = State.new(ARRAY, small_prior(), seed=5, n_features=8, views=2)
     model = Model(ARRAY, state.prior, state.options, W, weight, 9)
     return sha256(model.to_bytes(), model.coarse().to_bytes())
 

@@ -45,7 +45,7 @@ def phase(k: int, n: int = 3) -> Phase:
 
 
 def small_state(n_features: int = 2, **options: Any) -> State:
-    return State.new(ARRAY, prior(), **{"seed": 5, "n_features": n_features, **options})
+    return State.new(ARRAY, prior(), **{"seed": 5, "n_features": n_features, "views": 2, **options})
 
 
 def opened(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

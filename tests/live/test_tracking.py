@@ -108,7 +108,7 @@ def test_a_background_is_learned_from_a_recording() -> None:
 
 
 def test_an_array_without_a_prior_is_followed_by_srp() -> None:
-    wide = replace(ARRAY, name="wide", positions=tuple((2 * x, 2 * y, z) for x, y, z in ARRAY.positions))
+    wide = replace(ARRAY, name="wide", positions=tuple((20 * x, 20 * y, z) for x, y, z in ARRAY.positions))
     assert not tracking_stream(wide).finder.counting
     assert tracking_stream(ARRAY).finder.counting
 

@@ -295,7 +295,7 @@ def test_forgotten_is_as_never_taught(localizer: Localizer, what: dict[str, Any]
 
 @pytest.mark.parametrize("n_features", [1, 30])
 def test_what_was_kept_as_sums_is_forgotten_as_well(n_features: int) -> None:
-    localizer, sound = new(n_features), plane_wave(ARRAY, 77.0, 0.6)
+    localizer, sound = new(n_features, views=2), plane_wave(ARRAY, 77.0, 0.6)
     never = localizer.to_bytes()
     localizer.teach(sound, 77.0, who="Zo\u00eb", keep=True)
     (kept,) = localizer.state.kept.values()

@@ -71,6 +71,12 @@ def data() -> bytes:
 # ---- equalities
 
 
+def test_lessons_are_not_mirrored_unless_asked_for() -> None:
+    """A device that stands a little turned is no mirror image of itself."""
+    assert State.new(ARRAY, prior(), seed=1, n_features=8).learner.n_views == 1
+    assert State.new(ARRAY, prior(), seed=1, n_features=8, views=2).learner.n_views == 2
+
+
 def test_what_is_kept_of_a_lesson_is_the_smaller() -> None:
     kept = {k: kept.part for k, kept in zip(KEEP, teach(small_state(), *KEEP).kept.values(), strict=True)}
     assert [type(kept[k]) for k in (2, 3, 4)] == [Lesson, Sums, Lesson]
@@ -211,7 +217,7 @@ def test_states_behind_other_priors_do_not_merge() -> None:
         replace(prior(), weights=prior().weights | {"level": prior().weights["level"] + np.int16(1)}),
     ]
     for other in others:
-        state, theirs = teach(small_state(), 0), State.new(ARRAY, other, 5, n_features=2)
+        state, theirs = teach(small_state(), 0), State.new(ARRAY, other, 5, n_features=2, views=2)
         theirs.teach(phase(1))
         before = state.to_bytes()
         with pytest.raises(TytoError, match="differ in their prior"):
@@ -270,7 +276,7 @@ def test_numbers_of_numpy_are_options_like_others() -> None:
 
 def test_every_option_is_in_files_and_has_bounds() -> None:
     assert {*DEFAULTS, "seed"} == {*OPTIONS, "expansion"}
-    assert small_state().options == DEFAULTS | {"seed": 5, "n_features": 2}
+    assert small_state().options == DEFAULTS | {"seed": 5, "n_features": 2, "views": 2}
 
 
 def test_a_prior_of_other_microphones_is_refused() -> None:

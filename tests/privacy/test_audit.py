@@ -106,7 +106,7 @@ def test_where_people_stood_is_seen_in_both_kinds_of_file(scenes: FeatureSet, tm
     assert places["auc"] > 0.99
     Localizer(exact_model(localizer.state)).save(tmp_path / "model.tyto")  # with the weights made coarse
     found = audit(Localizer.load(tmp_path / "model.tyto"))["attacks"]
-    assert found["places"]["degrees"] == [77.0, 283.0]  # and its mirror image
+    assert found["places"]["degrees"] == [77.0]
     assert found["sums"]["directions"] == 40  # all of G
     assert any("fewer than 20 for each" in reason for reason in localizer.state.against_release())
 
@@ -116,8 +116,8 @@ def test_places_between_whole_degrees_do_not_hide_the_sums(scenes: FeatureSet, d
     localizer = fresh(40)
     localizer.state.teach(Phase(scenes.flat[:30], np.full((30, 1), degrees), np.arange(1)))
     found = attack_file(exact_model(localizer.state))
-    assert found["places"]["degrees"] == ([77.5, 282.5] if degrees == 77.5 else [])
-    assert found["places"]["rank"] == 4  # two labels
+    assert found["places"]["degrees"] == ([77.5] if degrees == 77.5 else [])
+    assert found["places"]["rank"] == 2
     assert found["sums"]["directions"] >= 38
 
 
@@ -151,7 +151,7 @@ def test_the_command_says_what_is_stored_and_what_was_found(
     report = json.loads((tmp_path / "audit.json").read_text())
     assert all(row["name"] in ran.out for row in report["stored"] if not row["name"].startswith("prior."))
     exact = report["exports"]["exact"]
-    assert exact["places"]["found"] == exact["places"]["taught"] > 10
+    assert exact["places"]["found"] == exact["places"]["taught"] > 5
     assert exact["places"]["false"] == 0
     assert exact["sums"]["directions"] == 40
     assert exact["sums"]["error"] < 1e-3
@@ -165,7 +165,7 @@ def test_the_command_says_what_is_stored_and_what_was_found(
     assert (tmp_path / "state.tyto").read_bytes() == localizer.to_bytes()
     Localizer(localizer.model).save(tmp_path / "model.tyto")
     ran = tyto("audit", tmp_path / "model.tyto")
-    assert "places from the weights: 2 degrees (77, 283)" in ran.out
+    assert "places from the weights: 1 degree" in ran.out
     assert "G from labels nobody uses: 40 of 40 directions determined" in ran.out
     assert "as secret as the state" in ran.out
     assert "Was this lesson learned?" not in ran.out

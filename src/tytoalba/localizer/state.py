@@ -54,7 +54,7 @@ DEFAULTS: dict[str, Any] = {
     "prior_frames": 1000.0,
     "sound": 1.0,
     "simulated": 2,
-    "views": 2,
+    "views": 1,
     "expansion": "random",
 }
 """As the benchmarks have them, but for fewer random features: a home teaches few frames."""

@@ -149,7 +149,8 @@ def test_a_private_file_holds_nothing_of_the_state_but_the_promise() -> None:
     model = private_model()
     made = onnx.load_model_from_string(onnx_bytes(Known.of_model(model)))
     public = onnx.load_model_from_string(onnx_bytes(Known.of_array(USB)))
-    own = {t.raw_data for t in made.graph.initializer} - {t.raw_data for t in public.graph.initializer}
+    large = [t.raw_data for t in made.graph.initializer if len(t.raw_data) > 64]  # no shapes and axes
+    own = set(large) - {t.raw_data for t in public.graph.initializer}
     offset = np.asarray(model.offset)
     part = ((np.arange(360.0) + offset) % 360.0 % 1.0).astype(np.float32)
     assert {part.tobytes(), (1 - part).astype(np.float32).tobytes()} <= own

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.data.features import Progress
-from tytoalba.data.simulation.scenes import Scenes, scene_features
-from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.errors import FileError, PriorError
 from tytoalba.learning.prior.exact import Array
 from tytoalba.learning.prior.features import prior_gcc
@@ -162,6 +160,9 @@ class SharedPrior(Prior):
 
     def with_simulated_frames(self, seed: int = 0, on_progress: Progress | None = None) -> SharedPrior:
         """The prior with simulated frames of its array to keep: a learner needs them."""
+        from tytoalba.data.simulation.scenes import Scenes, scene_features
+        from tytoalba.data.simulation.voice import SyntheticVoices
+
         scenes = Scenes(self.array, [SyntheticVoices()], ("hybrid", "anechoic", "hybrid"), "train", seed)
         made = scene_features(scenes, range(N_SCENES), self.gcc, on_progress=on_progress).flat
         n_kept = min(MOST_FRAMES, MOST_BYTES // (360 + len(self.gcc.pairs) * self.gcc.n_lags), len(made))
