@@ -67,3 +67,13 @@ def test_an_altered_geometry_is_refused(change: Any) -> None:
     told = geometry(builtin_arrays()["respeaker-usb-4"])
     with pytest.raises(PriorError, match="altered"):
         changed(told, **change(told))
+
+
+def test_sums_over_all_pairs_stay_exact_for_every_array_that_is_let_in() -> None:
+    """The largest there may be, and the widest."""
+    places = [(0.3 * np.cos(a), 0.3 * np.sin(a), 0.01 * k) for k, a in enumerate(np.linspace(0, 6, 16))]
+    large = MicArray("large", tuple(tuple(map(float, place)) for place in places), 48000)  # type: ignore[misc]
+    for array in (large, random_array(2, 1)):
+        told = geometry(array)
+        assert np.abs(told.steering).sum(axis=(1, 2)).max() * 127 < 2**24
+        assert np.abs(told.table.astype(int)).max() >= 16  # not coarser than need be

@@ -58,7 +58,7 @@ class Geometry:
         table, scale = [], []
         for band in gcc.band_list:
             values = interpolation(gcc.whole, band, there, RIDGE)  # (n_delays, n_lags)
-            finest = int(np.floor(np.log2(MOST / np.abs(values).max())))
+            finest = _finest(values, array.n_pairs)
             table.append(np.rint(values * 2.0**finest).astype(np.int8))
             scale.append(finest)
         made = delays, np.stack(table), np.array(scale, np.int8), _known(exact, array, gcc)
@@ -99,6 +99,15 @@ class Geometry:
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """For a file."""
         return {name: getattr(self, name) for name in ("delays", "table", "scale", "known")}
+
+
+def _finest(values: NDArray[np.float64], n_pairs: int) -> int:
+    """By how many bits a table (n_delays, n_lags) may be finer than 1: its numbers fit into eight bits, and
+    their sum over the lags of all pairs, with features in eight bits, stays below 2^24.
+    """
+    longest = float(np.abs(values).sum(axis=1).max())
+    room = 2.0**24 / (MOST * n_pairs) - values.shape[1]  # what rounding may add
+    return int(np.floor(np.log2(min(MOST / float(np.abs(values).max()), max(room, 1.0) / longest))))
 
 
 def _known(exact: NDArray[np.float64], array: MicArray, gcc: GccPhat) -> Int8:
