@@ -40,6 +40,8 @@ SPEECH_BAND: Band = (100.0, 8000.0)
 """Hz; more accurate and faster than the full band for speech of 8 kHz bandwidth."""
 LONGEST_EXACT = 2**20
 """Samples of a frame whose sums of whole numbers stay below 2^53."""
+FEWEST = 512.0
+"""Sum of squared weights, in 64ths, as which fewer count: a handful of bins is no direction."""
 SAMPLES_AT_ONCE = 2**17
 """Of all microphones: what stays in the cache of a processor."""
 
@@ -202,7 +204,7 @@ class GccPhat:
             return cast(Frames, self._with_windows(frames))
         if type(frames).__module__.startswith("torch"):
             return cast(Frames, self._torch(frames))
-        x = self._checked(frames)
+        x = self.checked(frames)
         result: Any = self._exactly([x]) if self.exact else self._quickly(x)
         _refuse_nonfinite(bool(np.isfinite(result).all()))
         return cast(Frames, result[:, 0] if self.bands is self.band_list[0] else result)
@@ -218,9 +220,9 @@ class GccPhat:
 
     def _with_windows(self, frames: Any) -> Any:
         self._check_shape(tuple(frames.shape))
-        n, is_tensor = self.window.n_samples, type(frames).__module__.startswith("torch")
-        x = frames if is_tensor else self._checked(frames)
-        cut = [x[..., k * n // 2 : k * n // 2 + n] for k in range(self.n_windows)]
+        is_tensor = type(frames).__module__.startswith("torch")
+        x = frames if is_tensor else self.checked(frames)
+        cut = self.cut_windows(x)
         if self.exact and not is_tensor:
             looks: list[Any] = [self.whole._exactly([x]), self.window._exactly(cut)]
             _refuse_nonfinite(all(bool(np.isfinite(look).all()) for look in looks))
@@ -234,32 +236,74 @@ class GccPhat:
         return torch.cat(looks, dim=1)
 
     def _exactly(self, looks: list[Float]) -> Float:
-        """GCC-PHAT of looks (n_frames, n_mics, n_samples) at the same frames: the bands of one after another.
-
-        Microphones come first on the way, so that what belongs together lies together.
-        """
-        from scipy.fft import rfft
-
+        """GCC-PHAT of looks (n_frames, n_mics, n_samples) at the same frames: the bands of one after another."""
         n_frames, n_mics, n = looks[0].shape
-        window, tables, n_looks = hamming(n), whole_transforms(self), len(looks)
-        shape = n_looks, len(self.band_list), len(self.pairs), self.n_lags
+        n_looks = len(looks)
+        shape = n_looks * len(self.band_list), len(self.pairs), self.n_lags
         result: Any = np.empty((n_frames, *shape), looks[0].dtype)
         block = max(1, SAMPLES_AT_ONCE // (n_looks * n_mics * n))
         for first in range(0, n_frames, block):
             rows = slice(first, min(first + block, n_frames))
-            weighted = np.empty((n_mics, rows.stop - first, n_looks, n))
-            for number, look in enumerate(looks):
-                np.multiply(look[rows].swapaxes(0, 1), window, out=weighted[:, :, number])
-            with np.errstate(invalid="ignore"):  # infinite samples become NaN, and are refused
-                real, imag = self._crossed(*phases(weighted.reshape(n_mics, -1, n), *self.span, rfft))
-            for b, (even, odd, unit) in enumerate(tables):
-                band = slice(self.bins[b][0] - self.span[0], self.bins[b][1] - self.span[0])
-                whole = np.empty((len(self.pairs), real.shape[1], self.n_lags))
-                _fold(whole, real[..., band] @ even, imag[..., band] @ odd)
-                whole *= unit
-                by_pair = result[rows, :, b].transpose(2, 0, 1, 3)
-                np.add(whole.reshape(by_pair.shape), 0.0, out=by_pair, casting="same_kind")  # no -0.0
-        return np.asarray(result.reshape(n_frames, n_looks * len(self.band_list), *shape[2:]))
+            real, imag, _ = self.exact_spectra([look[rows] for look in looks])
+            result[rows] = self.exact_sums(real, imag).reshape(-1, *shape)
+        return np.asarray(result)
+
+    def exact_spectra(self, looks: list[Float], powers: bool = False) -> tuple[Float, Float, Float | None]:
+        """Whole numbers: products of each pair's phases, (n_pairs, n_frames x n_looks, n_bins), real and imaginary.
+
+        looks: (n_frames, n_mics, n_samples) each. powers: also those of all microphones, (n_frames x n_looks,
+        n_bins), rounded. Microphones come first on the way, so that what belongs together lies together.
+        """
+        from scipy.fft import rfft
+
+        n_frames, n_mics, n = looks[0].shape
+        window, n_bins = hamming(n), self.span[1] - self.span[0]
+        weighted = np.empty((n_mics, n_frames, len(looks), n))
+        for number, look in enumerate(looks):
+            np.multiply(look.swapaxes(0, 1), window, out=weighted[:, :, number])
+        flat = weighted.reshape(n_mics, -1, n)
+        power = np.empty((n_mics, flat.shape[1], n_bins)) if powers else None
+        with np.errstate(invalid="ignore"):  # infinite samples become NaN, and are refused
+            real, imag = self._crossed(*phases(flat, *self.span, rfft, power))
+        if power is None:
+            return real, imag, None
+        total = power[0]
+        for one in power[1:]:  # in this order everywhere
+            total = total + one
+        return real, imag, total
+
+    def exact_sums(self, real: Float, imag: Float, weights: Float | None = None) -> Float:
+        """GCC-PHAT (n, n_bands, n_pairs, n_lags) of products of phases (n_pairs, n, n_bins).
+
+        weights: of the bins in eighths, whole numbers (n, n_bins). What is left of a band is scaled so that
+        noise in it stays as large as it was; equal weights of 8 change nothing, to the bit.
+        """
+        if weights is not None:
+            real, imag = (np.rint(part * (weights * 0.125)) for part in (real, imag))
+        result = np.empty((real.shape[1], len(self.band_list), len(self.pairs), self.n_lags))
+        for b, (even, odd, unit) in enumerate(whole_transforms(self)):
+            band = slice(self.bins[b][0] - self.span[0], self.bins[b][1] - self.span[0])
+            whole = np.empty((len(self.pairs), real.shape[1], self.n_lags))
+            _fold(whole, real[..., band] @ even, imag[..., band] @ odd)
+            whole *= unit
+            if weights is not None:
+                whole *= self._scale(weights, b)[:, None]
+            np.add(whole.swapaxes(0, 1), 0.0, out=result[:, b])  # no -0.0
+        return result
+
+    def _scale(self, weights: Float, b: int) -> Float:
+        """By what to multiply the weighted sum of a band, (n,): 1 where all weights are 8."""
+        start, stop = self.bins[b]
+        k = np.arange(start, stop)
+        twice = np.where((k == 0) | (2 * k == self.n_samples), 1.0, 2.0)
+        squares = (weights[:, start - self.span[0] : stop - self.span[0]] ** 2 * twice).sum(axis=1)
+        all_of_them = 64.0 * twice.sum()
+        return np.asarray(np.sqrt(all_of_them / np.maximum(squares, min(FEWEST, all_of_them))))
+
+    def cut_windows(self, frames: Float) -> list[Float]:
+        """The windows of frames (n_frames, n_mics, n_samples), one after another."""
+        n = self.window.n_samples
+        return [frames[..., k * n // 2 : k * n // 2 + n] for k in range(self.n_windows)]
 
     def cross_spectra(self, frames: Float, block: int = 0) -> Iterator[tuple[slice, Float, Float]]:
         """Whitened cross spectra in blocks of frames: (rows, real, imaginary), each (F, P, bins of span)."""
@@ -302,7 +346,8 @@ class GccPhat:
     def _transforms(self, dtype: str) -> list[tuple[Float, Float]]:
         return [_inverse_transform(self, start, stop, dtype) for start, stop in self.bins]
 
-    def _checked(self, frames: Any) -> Float:
+    def checked(self, frames: Any) -> Float:
+        """Frames as an array that can be used, (n_frames, n_mics, n_samples); others are refused."""
         x = np.asarray(frames)
         if x.dtype != np.float64:
             if x.dtype.kind not in "fiu":

@@ -1,4 +1,4 @@
-"""Unit phases of spectra, correctly rounded: the same whole numbers from any FFT, batch and device.
+"""Unit phases and powers of spectra, rounded: the same numbers from any FFT, batch and device.
 
 A phase X_k / |X_k| is rounded to steps of 2^-11, so that everything after it is sums of whole numbers. FFTs
 differ in their last bits, which now and then would move a value across the edge between two steps. So (Ziv's
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import frexp, isqrt
+from math import frexp, isqrt, ldexp
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,6 +39,8 @@ LIMB = 20
 """Bits of the parts that samples and cosines are split into, so that their products add up exactly."""
 AT_ONCE = 2**14
 """Products of such parts that are below 2^53 in all."""
+POWER_BITS = 49
+"""Of the 52 bits of a power's fraction, those that are cut off: what stays has steps of 0.3 to 0.5 dB."""
 FARTHEST = 400
 """Powers of two up to which squares of samples and of their spectra are far from overflowing or vanishing."""
 PI = 0x6487ED5110B4611A62633145C06E0E68948127044533E63A0105DF531D89CD9128A5043CC71A026E
@@ -91,14 +93,17 @@ def cosines(n: int, turns: NDArray[np.int64], bits: int) -> tuple[Values, Values
     return cosine.astype(np.float64), sine.astype(np.float64)
 
 
-def phases(y: Values, start: int, stop: int, rfft: Callable[..., Any]) -> tuple[Values, Values]:
+def phases(
+    y: Values, start: int, stop: int, rfft: Callable[..., Any], power: Values | None = None
+) -> tuple[Values, Values]:
     """Real and imaginary parts of the phases of bins [start, stop) of real y, as whole numbers of steps.
 
-    y: (..., n) finite; rfft: of scipy or numpy. Returns two arrays (..., stop - start).
+    y: (..., n) finite; rfft: of scipy or numpy. Returns two arrays (..., stop - start). power: an array of that
+    shape, which is filled with the bins' powers, cut to four bits; 0 where the phase is 0.
     """
-    exponent = np.frexp(np.maximum(y.max(axis=-1), -y.min(axis=-1)))[1]
+    exponent, turned = np.frexp(np.maximum(y.max(axis=-1), -y.min(axis=-1)))[1], None
     if np.abs(exponent).max(initial=0) >= FARTHEST:
-        y, exponent = np.ldexp(y, -exponent[..., None]), 0 * exponent
+        y, turned, exponent = np.ldexp(y, -exponent[..., None]), exponent, 0 * exponent
     X = rfft(y, axis=-1)
     parts = X.view(np.float64)
     peak = np.maximum(parts.max(axis=-1), -parts.min(axis=-1))  # (...)
@@ -114,6 +119,10 @@ def phases(y: Values, start: int, stop: int, rfft: Callable[..., Any]) -> tuple[
     if (size.min(axis=-1) <= floor + wrong).any():
         flagged.append(np.flatnonzero(np.abs(size - floor[..., None]) <= wrong[..., None]))
         np.copyto(size, np.inf, where=size < floor[..., None])  # which become 0
+    if power is not None:
+        cut_powers(y, size, wrong, start, power)
+        if turned is not None:
+            np.ldexp(power, 2 * turned[..., None], out=power)
     least = np.minimum(size.min(axis=-1), 2.0**1000)  # all were dropped: nothing is near an edge
     nearest = 0.5 - 2.0**PHASE_BITS * float((wrong / least).max(initial=0.0))
     np.divide(2.0**PHASE_BITS, size, out=size)
@@ -128,8 +137,41 @@ def phases(y: Values, start: int, stop: int, rfft: Callable[..., Any]) -> tuple[
             rows = near // part.shape[-1]
             flagged.append(near[part.flat[near] > 0.5 - wrong.flat[rows] * size.flat[near]])
     if flagged:
-        _patch(y.reshape(-1, y.shape[-1]), np.concatenate(flagged), start, *whole)
+        at = np.concatenate(flagged)
+        _patch(y.reshape(-1, y.shape[-1]), at, start, *whole)
+        if power is not None:
+            _patch_powers(y, at, start, whole, power, turned)
     return whole[0], whole[1]
+
+
+def cut_powers(y: Values, size: Values, wrong: Values, start: int, power: Values) -> None:
+    """Fill `power` with the squares of `size` (..., width), infinite for 0, cut to four bits.
+
+    wrong: by how much each row's sizes may be wrong, (...).
+    """
+    np.multiply(size, size, out=power)
+    rest = (power.view(np.int64) & ((1 << POWER_BITS) - 1)) * 2.0**-POWER_BITS
+    near = wrong / np.minimum(size.min(axis=-1), 2.0**1000)
+    near = (
+        2.0**5 * near + 2.0**-40
+    )  # a relative error of the size is 2 of the power, of 1/8 to 1/16 that is a step
+    unsure = np.flatnonzero((np.abs(rest - 0.5) >= 0.5 - near[..., None]) & np.isfinite(size))
+    power.view(np.int64)[...] &= ~((1 << POWER_BITS) - 1)
+    power[np.isinf(size)] = 0.0
+    rows = y.reshape(-1, y.shape[-1])
+    for at in unsure:
+        row, k = divmod(int(at), size.shape[-1])
+        error = 2.0**5 * wrong.flat[row] / size.flat[at] + 2.0**-40
+        if abs(rest.flat[at] - 0.5) >= 0.5 - error:
+            power.flat[at] = settled_power(rows[row], start + k)
+
+
+def settled_power(y: Values, k: int) -> float:
+    """The power of bin k of y (n,), cut to four bits, decided in integers."""
+    real, imag, exponent = _exactly(y, k)
+    power = real * real + imag * imag
+    extra = max(power.bit_length() - 4, 0)
+    return ldexp(float(power >> extra), extra + 2 * exponent)
 
 
 def phases_of_tensor(y: Any, start: int, stop: int) -> tuple[Any, Any]:
@@ -178,9 +220,20 @@ def _patch(y: Values, flagged: NDArray[np.intp], start: int, re: Values, im: Val
 def settled(y: Values, k: int) -> tuple[int, int]:
     """The phase of bin k of y (n,), in whole steps, decided in integers: 0, 0 where it is below the floor."""
     n = len(y)
+    real, imag, _ = _exactly(y, k)
+    power = real * real + imag * imag
+    floor = 1 << (2 * TABLE_BITS + floor_shift(n))
+    if power < floor * floor or not power:
+        return 0, 0
+    return _rounded(real, power), _rounded(imag, power)
+
+
+def _exactly(y: Values, k: int) -> tuple[int, int, int]:
+    """Bin k of the spectrum of y (n,) in integers: real and imaginary part, and the exponent of their unit."""
+    n = len(y)
     largest = float(np.abs(y).max(initial=0.0))
     if largest == 0.0:
-        return 0, 0
+        return 0, 0, 0
     exponent = frexp(largest)[1]
     samples = _limbs(np.rint(np.ldexp(y, TABLE_BITS - exponent)).astype(np.int64))  # (3, n)
     table = _circle_limbs(n)[:, np.arange(n) * k % n]  # (6, n)
@@ -193,11 +246,7 @@ def settled(y: Values, k: int) -> tuple[int, int]:
         sum(int(sums[a, 3 * which + b]) << (LIMB * (a + b)) for a in range(3) for b in range(3))
         for which in (0, 1)
     )
-    power = real * real + imag * imag
-    floor = 1 << (2 * TABLE_BITS + floor_shift(n))
-    if power < floor * floor:
-        return 0, 0
-    return _rounded(real, power), _rounded(-imag, power)
+    return real, -imag, exponent - 2 * TABLE_BITS
 
 
 def _rounded(value: int, power: int) -> int:
@@ -221,6 +270,26 @@ def _limbs(values: NDArray[np.int64]) -> Values:
         parts.append(low)
         values = (values - low) >> LIMB
     return np.stack([*parts, values]).astype(np.float64)
+
+
+def _patch_powers(
+    y: Values,
+    flagged: NDArray[np.intp],
+    start: int,
+    whole: list[Values],
+    power: Values,
+    turned: NDArray[np.intc] | None,
+) -> None:
+    """Powers where the phase was decided anew: 0 where it is 0, and no longer 0 where it is not."""
+    width = power.shape[-1]
+    rows = y.reshape(-1, y.shape[-1])
+    for at in np.unique(flagged):
+        row, k = divmod(int(at), width)
+        if whole[0].flat[at] == 0.0 == whole[1].flat[at]:
+            power.flat[at] = 0.0
+        elif power.flat[at] == 0.0:
+            more = 0 if turned is None else 2 * int(turned.flat[row])
+            power.flat[at] = ldexp(settled_power(rows[row], start + k), more)
 
 
 @lru_cache(maxsize=8)

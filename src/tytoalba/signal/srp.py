@@ -93,7 +93,7 @@ class SrpPhat:
             dtype = "<f8" if np.asarray(frames).dtype == np.float64 else "<f4"
             matrix = _lag_matrix(self.gcc, self.array, self.n_directions, self.elevation, dtype)
             return srp_from_gcc(self.gcc(frames), matrix)
-        x = self.gcc._checked(frames)
+        x = self.gcc.checked(frames)
         cosine, sine = _steering(self, x.dtype.str)
         maps = np.empty((len(x), self.n_directions), x.dtype)
         for rows, real, imag in self.gcc.cross_spectra(x, block=32):
