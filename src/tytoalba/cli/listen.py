@@ -29,7 +29,7 @@ from tytoalba.cli.live import (
     open_following,
     open_input,
 )
-from tytoalba.cli.options import ArrayOption, IdentityFile, Unsigned
+from tytoalba.cli.options import ArrayOption, IdentityFile, IgnoreSteady, Unsigned
 from tytoalba.cli.outputs import (
     MqttAuthorities,
     MqttPassword,
@@ -65,6 +65,7 @@ def listen(
     method: MethodName = None,
     background: BackgroundSound = None,
     silence: Silence = -60.0,
+    ignore_steady: IgnoreSteady = False,
     record_sealed: Annotated[
         Path | None,
         typer.Option(
@@ -138,6 +139,7 @@ def listen(
         method=method,
         background=background,
         silence=silence,
+        ignore_steady=ignore_steady,
         keys=keys,
         unsigned=unsigned,
     )

@@ -115,6 +115,7 @@ def open_following(
     method: str | None,
     background: str | None,
     silence: float,
+    ignore_steady: bool,
     keys: Keys,
     unsigned: bool,
 ) -> Following:
@@ -133,7 +134,9 @@ def open_following(
         name = "standard input" if source.raw else str(source.file) if source.file else None
         by = chosen_array(array, name, source.raw and source.raw[1:])
         left_out = background_of(background)
-    return Following(by, method, background=left_out, silence_db=silence, keys=keys)
+    return Following(
+        by, method, background=left_out, silence_db=silence, ignore_steady=ignore_steady, keys=keys
+    )
 
 
 def open_input(source: Source, array: MicArray, keys: Keys, *, fast: bool = False) -> Input:

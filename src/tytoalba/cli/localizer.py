@@ -12,7 +12,7 @@ import typer
 from tytoalba.cli.cluster import Cluster, Insecure, TlsCa, TlsCert, TlsKey, cluster_address, on_cluster
 from tytoalba.cli.console import chosen_array, note, out, print_json, progress_bar, say
 from tytoalba.cli.keys import keys_at_hand
-from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile, Unsigned
+from tytoalba.cli.options import ArrayOption, AsJson, IdentityFile, IgnoreSteady, Unsigned
 from tytoalba.errors import TytoError
 from tytoalba.texts.printing import plural
 
@@ -50,6 +50,7 @@ def new(
     seed: Annotated[
         int | None, typer.Option(help="Seed of the random features; default: a secret one.")
     ] = None,
+    ignore_steady: IgnoreSteady = False,
     seal: Annotated[bool, typer.Option("--seal", help="Seal it for your key (`tyto keygen`).")] = False,
     budget: Annotated[
         float, typer.Option(help="Epsilon that all private models of it (`tyto export`) may spend together.")
@@ -73,7 +74,7 @@ def new(
 
     given = {"n_features": features, "prior_frames": prior_frames, "simulated": simulated}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if like is not None and (options or array is not None or seed is not None):
+    if like is not None and (options or array is not None or seed is not None or ignore_steady):
         raise TytoError("--like takes array, options and seed from the other: leave them out")
     keys = keys_at_hand(identity)
     if like is not None:
@@ -81,7 +82,9 @@ def new(
     else:
         mics = chosen_array(array)
         with progress_bar("rooms for an array without a prior of its own") as steps:
-            localizer = Localizer.new(mics, seed=seed, on_progress=steps, **options)
+            localizer = Localizer.new(
+                mics, seed=seed, on_progress=steps, ignore_steady=ignore_steady, **options
+            )
     create(model, localizer, sealed=seal or model.suffix == SEALED_SUFFIX, keys=keys, budget=budget)
     n_features = localizer.state.options["n_features"]
     say(f"{model}: {localizer.array.name}, {n_features} features, nothing taught yet")

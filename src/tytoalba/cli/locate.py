@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TextIO
 import typer
 
 from tytoalba.cli.console import chosen_array, csv_line, note, parse_band, say
-from tytoalba.cli.options import ArrayOption, Band, IdentityFile, Plot, Unsigned
+from tytoalba.cli.options import ArrayOption, Band, IdentityFile, IgnoreSteady, Plot, Unsigned
 from tytoalba.cli.tracks import background_of, print_tracks
 from tytoalba.errors import TytoError
 from tytoalba.texts.printing import plural, shown
@@ -106,6 +106,7 @@ def locate(
     silence: Annotated[
         float, typer.Option(help="Frames below this level (dB of full scale) are silent.")
     ] = -60.0,
+    ignore_steady: IgnoreSteady = False,
     raw: Annotated[
         str | None,
         typer.Option(help="Sound without a header: s16le, s24le, s32le or f32le; needs the next two."),
@@ -192,14 +193,19 @@ def locate(
     if recordings[0].of_several and (plot is not None or dcase):
         raise TytoError("--plot and --dcase take one recording: they have no place for file names")
     how: dict[str, Any] = {"context": context, "taught_only": taught_only, "silence_db": silence}
-    how |= {"at_least": at_least or 0.0}
+    how |= {"at_least": at_least or 0.0, "ignore_steady": ignore_steady}
     how |= {"keys": keys_at_hand(identity)}
     by, options = _located_by(
         recordings[0], model, array, method, sources or "1", band, how["keys"], unsigned
     )
     mics: MicArray = by if model is None else by.array
     if tracks:
-        followed = {"silence_db": silence, "keys": how["keys"], "background": background_of(background)}
+        followed = {
+            "silence_db": silence,
+            "ignore_steady": ignore_steady,
+            "keys": how["keys"],
+            "background": background_of(background),
+        }
         followed |= {name: options.get(name) for name in ("method", "band")}
         with _target(output) as target:
             _follow_all(recordings, by, followed, form, target)

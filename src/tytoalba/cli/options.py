@@ -37,6 +37,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Processes = Annotated[
     int, typer.Option("--processes", "-j", min=0, help="Processes to use; 0: one per core.")
 ]
+IgnoreSteady = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-steady",
+        help="Take steady noise from one place, such as a fan, for silence, after a second.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of all that is random.")]
 IdentityFile = Annotated[
     Path | None,

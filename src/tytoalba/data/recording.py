@@ -101,7 +101,7 @@ class Recording:
         samples = self.load() if samples is None else samples
         starts = self.frame_ids * self.hop
         if starts.max() + self.frame_length > samples.shape[1]:
-            raise self._too_short(samples.shape[1])
+            raise self.too_short(samples.shape[1])
         windows = np.lib.stride_tricks.sliding_window_view(samples, self.frame_length, axis=1)
         return np.ascontiguousarray(windows[:, starts].swapaxes(0, 1))
 
@@ -162,11 +162,12 @@ class Recording:
                 waiting, first = [cut[n_frames:]], first + n_frames
         cut = np.concatenate(waiting)
         if first + len(cut) < len(self.frame_ids):
-            raise self._too_short(n_samples)
+            raise self.too_short(n_samples)
         if len(cut) or not first:
             yield self._part(first, n_frames), cut
 
-    def _too_short(self, n_samples: int) -> DataError:
+    def too_short(self, n_samples: int) -> DataError:
+        """The error of sound that has only so many samples."""
         return DataError(
             f"recording {self.name!r} has {plural(n_samples, 'sample')}, but frame {self.frame_ids.max()} is "
             "labelled; the sound is cut short or the labels belong to another file"

@@ -35,7 +35,7 @@ class Following:
 
     Parameters
     ----------
-    array, method, background, settings, band, silence_db, sample_rate, keys
+    array, method, background, settings, band, silence_db, ignore_steady, sample_rate, keys
         As for `track`; sample_rate and keys are for a background.
 
     Examples
@@ -56,10 +56,13 @@ class Following:
         settings: Settings | None = None,
         band: Band | None = None,
         silence_db: float = SILENCE_DB,
+        ignore_steady: bool = False,
         sample_rate: int | None = None,
         keys: Keys = None,
     ) -> None:
-        stream = self._stream = tracking_stream(array, method, band=band, silence_db=silence_db)
+        stream = self._stream = tracking_stream(
+            array, method, band=band, silence_db=silence_db, ignore_steady=ignore_steady
+        )
         known: Background | float | str | None
         if background is None or isinstance(background, Background):
             known = background
@@ -126,13 +129,16 @@ def tracking_stream(
     *,
     band: Band | None = None,
     silence_db: float = SILENCE_DB,
+    ignore_steady: bool = False,
 ) -> Stream:
     """What `Following` runs on; method: "prior" where the array has one, else "srp", if not given."""
     if isinstance(array, str | Path):
         array = load_array(array)
     if method is None and isinstance(array, MicArray):
         method = "prior" if band is None and _has_prior(array) else "srp"
-    return new_stream(array, method, n_sources="auto", band=band, silence_db=silence_db)
+    return new_stream(
+        array, method, n_sources="auto", band=band, silence_db=silence_db, ignore_steady=ignore_steady
+    )
 
 
 def follow(
@@ -144,6 +150,7 @@ def follow(
     settings: Settings | None = None,
     band: Band | None = None,
     silence_db: float = SILENCE_DB,
+    ignore_steady: bool = False,
     sample_rate: int | None = None,
     keys: Keys = None,
 ) -> Iterator[Moment]:
@@ -155,6 +162,7 @@ def follow(
         settings=settings,
         band=band,
         silence_db=silence_db,
+        ignore_steady=ignore_steady,
         sample_rate=sample_rate,
         keys=keys,
     )
@@ -170,6 +178,7 @@ def track(
     settings: Settings | None = None,
     band: Band | None = None,
     silence_db: float = SILENCE_DB,
+    ignore_steady: bool = False,
     sample_rate: int | None = None,
     keys: Keys = None,
 ) -> list[Segment]:
@@ -189,7 +198,7 @@ def track(
         in which nobody talks; or "auto", a fan that is learned by itself; or a recording of it.
     settings : Settings, optional
         How talkers are followed.
-    band, silence_db, sample_rate, keys
+    band, silence_db, ignore_steady, sample_rate, keys
         As for `tytoalba.locate`.
 
     Returns
@@ -224,6 +233,7 @@ def track(
         settings=settings,
         band=band,
         silence_db=silence_db,
+        ignore_steady=ignore_steady,
         sample_rate=sample_rate,
         keys=keys,
     )

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tytoalba.data.recording import Recording
+from tytoalba.data.recording import Recording, SoundFile
 from tytoalba.errors import AudioError, TytoError
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.localizer.stream import Sound, given_samples, refuse_rate
@@ -21,12 +21,14 @@ from tytoalba.signal.angles import Float, wrap
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import BLOCK, SILENCE_DB, Framer, frames, levels, spoken, voiced
 from tytoalba.signal.gcc import GccPhat
+from tytoalba.signal.steady import SteadyNoise, Weighed
 from tytoalba.storage.age import Keys
 from tytoalba.storage.soundfiles import Source, read_audio, resampled_text, stream_audio
 
-VERSIONS = (1, 2)
-NEWEST = max(VERSIONS)
-"""1: features in float32, whose last bits depend on the CPU. 2: exact ones, the same on every machine."""
+VERSIONS = (1, 2, 3)
+USUAL, STEADY = 2, 3
+"""1: features in float32, whose last bits depend on the CPU. 2: exact ones, the same on every machine. 3:
+exact ones, too, beside the floor of a recording: steady noise from one place counts less (`SteadyNoise`)."""
 AT_ONCE = 512
 """Frames whose features are in memory together."""
 
@@ -40,7 +42,7 @@ class FrontEnd:
 
     array: MicArray
     prior: Prior
-    version: int = NEWEST
+    version: int = USUAL
 
     @cached_property
     def gcc(self) -> GccPhat:
@@ -79,19 +81,41 @@ class FrontEnd:
         if not chosen.any():
             raise AudioError(_silent(len(chosen)))
         waiting: list[NDArray[np.float32]] = []
-        done = 0
+        done, steady, found = 0, self.steady_noise(), False
         for batch in heard.batches():
             own, done = chosen[done : done + len(batch)], done + len(batch)
             if len(own) < len(batch):
                 break
-            waiting.append(self.features(batch[own]))
+            waiting.append(self._heard(batch, own, steady))
+            found = found or len(waiting[-1]) > 0
             if sum(map(len, waiting)) >= AT_ONCE:
                 yield np.concatenate(waiting)
                 waiting = []
         if done != len(chosen):
             raise AudioError("the recording changed while it was read: try again when nobody writes it")
+        if not found:
+            raise AudioError(
+                "there is nothing to learn from: all of it is steady noise from one place, such as a fan"
+            )
         if waiting:
             yield np.concatenate(waiting)
+
+    def steady_noise(self) -> SteadyNoise | None:
+        """What weighs the features of a recording, in the order of microphones of the prior."""
+        return SteadyNoise(self.gcc, self.fit.order) if self.version == STEADY else None
+
+    def _heard(
+        self, batch: NDArray[Any], own: NDArray[np.bool_], steady: SteadyNoise | None
+    ) -> NDArray[np.float32]:
+        """Features of some of the frames of a batch, and of these only what is more than steady noise."""
+        if steady is None:
+            return self.features(batch[own])
+        weighed = steady.add(batch)
+        return self.flat(weighed.only(own & weighed.speech))
+
+    def flat(self, weighed: Weighed) -> NDArray[np.float32]:
+        """Features as `features` gives them, (n_frames, n_features)."""
+        return weighed.features.reshape(-1, self.gcc.n_features)
 
     def _whole_lesson(self, source: Sound, sample_rate: int | None, keys: Keys) -> NDArray[np.float32]:
         """As version 1 did it: levels and features in floats, all at once."""
@@ -110,6 +134,9 @@ class FrontEnd:
     def labelled(self, recording: Recording) -> tuple[NDArray[np.float32], Float]:
         """Features and directions, in the frame of the prior, of the frames that have a source."""
         self.refuse_others(recording)
+        if self.version == STEADY:
+            X, azimuth = zip(*self._labelled_running(recording), strict=True)
+            return np.concatenate(X), np.concatenate(azimuth)
         there = recording.n_sources > 0
         return self.features(recording.frames()[there]), wrap(recording.azimuth[there] - self.fit.turn)
 
@@ -123,9 +150,27 @@ class FrontEnd:
     def labelled_blocks(self, recording: Recording) -> Iterator[tuple[NDArray[np.float32], Float]]:
         """`labelled` in blocks of AT_ONCE frames: of a long file, little is in memory."""
         self.refuse_others(recording)
+        if self.version == STEADY:
+            yield from self._labelled_running(recording)
+            return
         for part, cut in recording.parts(AT_ONCE):
             there = part.n_sources > 0
             yield self.features(cut[there]), wrap(part.azimuth[there] - self.fit.turn)
+
+    def _labelled_running(self, recording: Recording) -> Iterator[tuple[NDArray[np.float32], Float]]:
+        """The same beside the floor, for which all frames are heard in order."""
+        steady = SteadyNoise(self.gcc, self.fit.order)
+        framer, load, n_samples, n_cut = Framer(recording.frame_length, recording.hop), recording.load, 0, 0
+        for block in load.blocks() if isinstance(load, SoundFile) else [load()]:
+            n_samples += block.shape[1]
+            for first in range(0, block.shape[1], BLOCK):
+                X = self.flat(steady.add(framer.add(block[:, first : first + BLOCK])))
+                ids = recording.frame_ids - n_cut
+                now = np.flatnonzero((ids >= 0) & (ids < len(X)) & (recording.n_sources > 0))
+                n_cut += len(X)
+                yield X[ids[now]], wrap(recording.azimuth[now] - self.fit.turn)
+        if n_cut <= recording.frame_ids.max(initial=-1):
+            raise recording.too_short(n_samples)
 
     def features(self, cut: NDArray[Any]) -> NDArray[np.float32]:
         """GCC-PHAT of frames, (n_frames, n_features)."""

@@ -36,7 +36,7 @@ from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import fitting_prior
 from tytoalba.learning.prior.shared.prior import SharedPrior
 from tytoalba.learning.tyto import Sums
-from tytoalba.localizer.frontend import NEWEST, FrontEnd
+from tytoalba.localizer.frontend import STEADY, USUAL, FrontEnd
 from tytoalba.localizer.model import KIND as MODEL
 from tytoalba.localizer.model import Model
 from tytoalba.localizer.offsets import Offsets
@@ -46,6 +46,7 @@ from tytoalba.localizer.stream import Finder, Found, Located, Sound, Sources, St
 from tytoalba.signal.angles import Float, distance, refine, to_class, turned, wrap
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.audio import SILENCE_DB
+from tytoalba.signal.steady import SteadyNoise, Weighed
 from tytoalba.storage.age import Keys
 from tytoalba.storage.tensors import kind_of
 from tytoalba.texts.printing import plural
@@ -108,8 +109,7 @@ class Localizer:
     def __init__(self, known: State | Model) -> None:
         self._known = known
         self._model: Model | None = None
-        version = known.frontend if isinstance(known, State) else NEWEST
-        self._frontend = FrontEnd(known.array, known.prior, version)
+        self._frontend = FrontEnd(known.array, known.prior, known.frontend)
         self._feeding: tuple[Options, Stream] | None = None
         self.on_change: Callable[[Change, State], None] | None = None
         """Called after every change with what was done and the state afterwards: the store listens."""
@@ -126,6 +126,7 @@ class Localizer:
         seed: int | None = None,
         prior: Prior | None = None,
         on_progress: Progress | None = None,
+        ignore_steady: bool = False,
         **options: Any,
     ) -> Localizer:
         """Make one that knows what simulations of its array taught it, and nothing else.
@@ -144,6 +145,10 @@ class Localizer:
         on_progress : callable, optional
             Is told (done, total): for an array that has no prior of its own some rooms are simulated, which
             takes ten to twenty seconds.
+        ignore_steady : bool
+            Steady noise from one place, such as a fan, is taken for silence: it is neither located nor
+            taught, and frequencies in which it is as loud as speech count less. Settled for good: a state
+            that knows its lessons must hear them again as they were.
         **options
             Those of `tytoalba.localizer.state.DEFAULTS`.
 
@@ -167,7 +172,8 @@ class Localizer:
             known = known.with_simulated_frames(on_progress=on_progress)
         if n_features is not None:
             options["n_features"] = n_features
-        return cls(State.new(mics, known, secrets.randbits(62) if seed is None else seed, **options))
+        secret = secrets.randbits(62) if seed is None else seed
+        return cls(State.new(mics, known, secret, frontend=STEADY if ignore_steady else USUAL, **options))
 
     @classmethod
     def like(cls, other: Localizer) -> Localizer:
@@ -792,11 +798,14 @@ class _Decider:
     def array(self) -> MicArray:
         return self.localizer.array
 
-    def maps(self, frames: NDArray[np.float32]) -> Float:
+    def maps(self, frames: NDArray[np.float32], weighed: Weighed | None = None) -> Float:
         """Scores of the learner and SRP-PHAT maps, (n_frames, 2, 360), in the frame of the prior."""
-        model = self.localizer.model
-        X = self.localizer._frontend.features(frames)
+        model, frontend = self.localizer.model, self.localizer._frontend
+        X = frontend.features(frames) if weighed is None else frontend.flat(weighed)
         return np.stack([model.scores(X), model.srp_maps(X)], axis=1)
+
+    def steady_noise(self) -> SteadyNoise | None:
+        return self.localizer._frontend.steady_noise()
 
     def decide(self, maps: Float) -> Found:
         localizer, learned = self.localizer, maps[:, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from tytoalba.signal.audio import SILENCE_DB
 from tytoalba.signal.gcc import SPEECH_BAND, Band
 from tytoalba.signal.music import Music
 from tytoalba.signal.srp import SrpPhat
+from tytoalba.signal.steady import SteadyNoise, Weighed
 from tytoalba.storage.age import Keys
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def locate(
     taught_only: bool = False,
     band: Band | None = None,
     silence_db: float = SILENCE_DB,
+    ignore_steady: bool = False,
     sample_rate: int | None = None,
     keys: Keys = None,
 ) -> Iterator[Located]:
@@ -83,6 +85,10 @@ def locate(
         Lowest and highest frequency in Hz, for "srp" and "music"; 100 to 8000 if not given.
     silence_db : float
         Frames below this level, in dB of full scale, have no direction.
+    ignore_steady : bool
+        For "srp", "music" and "prior": steady noise from one place, such as a fan, is taken for silence, from
+        one second on; frequencies in which it is as loud as speech count less. A `Localizer` knows for
+        itself: see `Localizer.new`.
     sample_rate : int, optional
         Hz, of samples in memory that are not at the array's rate; they are resampled.
     keys : sequence of identities, optional
@@ -123,6 +129,7 @@ def locate(
         taught_only=taught_only,
         band=band,
         silence_db=silence_db,
+        ignore_steady=ignore_steady,
     )
     return stream.run(sound_blocks(source, stream.finder.array, sample_rate, keys))
 
@@ -137,16 +144,22 @@ def new_stream(
     taught_only: bool = False,
     band: Band | None = None,
     silence_db: float = SILENCE_DB,
+    ignore_steady: bool = False,
 ) -> Stream:
     """What `locate` runs on, with its options."""
     if isinstance(array, MicArray | str | Path):
         mics = load_array(array)
         if taught_only:
             raise TytoError("taught_only needs a Localizer: a method was never taught")
-        finder = MapFinder(mics, method or "srp", n_sources, band)
+        finder = MapFinder(mics, method or "srp", n_sources, band, ignore_steady)
         return Stream(finder, context=context, at_least=at_least, silence_db=silence_db)
     if method is not None or band is not None:
         raise TytoError("a Localizer has its own method and bands: leave out method and band")
+    if ignore_steady:
+        raise TytoError(
+            "whether a Localizer ignores steady noise is settled when it is made (`Localizer.new`, "
+            "`tyto new --ignore-steady`): leave out ignore_steady"
+        )
     return array.new_stream(
         n_sources=n_sources,
         context=context,
@@ -158,12 +171,13 @@ def new_stream(
 
 @dataclass(frozen=True)
 class MapFinder:
-    """Peaks in the map of a method. band: Hz, None for the usual one."""
+    """Peaks in the map of a method. band: Hz, None for the usual one. ignore_steady: see `locate`."""
 
     array: MicArray
     method: str = "srp"
     n_sources: Sources = 1
     band: Band | None = None
+    ignore_steady: bool = False
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -184,10 +198,27 @@ class MapFinder:
         """Whether it gives probabilities."""
         return isinstance(self._mapper, PriorMaps) and self._mapper.calibrated
 
-    def maps(self, frames: NDArray[np.float32]) -> Float:
+    def maps(self, frames: NDArray[np.float32], weighed: Weighed | None = None) -> Float:
         """Maps of frames, (n_frames, 1, 360); of a prior those of the network and of SRP-PHAT."""
         mapper = self._mapper
-        return mapper.both(frames) if isinstance(mapper, PriorMaps) else mapper(frames)[:, None]
+        if isinstance(mapper, PriorMaps):
+            return mapper.both(frames) if weighed is None else mapper.both_of(weighed.features)
+        if weighed is None:
+            return mapper(frames)[:, None]
+        if isinstance(mapper, Music):
+            return mapper(frames, weighed.weights)[:, None]
+        assert isinstance(mapper, SrpPhat)
+        return mapper.of_gcc(weighed.features)[:, None]
+
+    def steady_noise(self) -> SteadyNoise | None:
+        """What tells steady noise from the rest, where it is ignored."""
+        if not self.ignore_steady:
+            return None
+        mapper = self._mapper
+        if isinstance(mapper, PriorMaps):
+            return mapper.steady_noise()
+        gcc = SrpPhat(self.array, self.array.frame_length, self.band or SPEECH_BAND).gcc
+        return SteadyNoise(replace(gcc, exact=True))
 
     def decide(self, maps: Float) -> Found:
         """The highest peaks of each map, with the prior's chance of each to be right."""

@@ -21,13 +21,15 @@ from tytoalba.learning.method import Task
 from tytoalba.learning.prior.files import prior_of_parts
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.sums import SCALE
+from tytoalba.localizer.frontend import STEADY, USUAL
 from tytoalba.localizer.offsets import moved
 from tytoalba.signal.alignment import fit
 from tytoalba.signal.array import MicArray
 from tytoalba.storage.tensors import Arrays, pack, unpack
 
-KIND, VERSION = "model", 2
-"""Models without offsets are written as version 1, which older programs read."""
+KIND, VERSION = "model", 3
+"""Models that ignore steady noise; those with offsets alone are written as version 2, all others as 1, which
+older programs read."""
 PURPOSE = {
     "G": "sum of products of random features: how the sound varies",
     "Q": "sum of products of random features and labels: which sound came from where",
@@ -61,6 +63,7 @@ class Model:
     n_frames: how many were learned; 0 in a private model, which does not tell.
     offset: by how many degrees the device hears a sound of each direction beside it, (360,); None: by none.
     private: what a private release promises (`release.private_model`), None for exact models.
+    frontend: version of the front end (`FrontEnd`) that sound comes through.
     """
 
     array: MicArray
@@ -71,6 +74,7 @@ class Model:
     n_frames: int = 0
     offset: NDArray[np.float32] | None = None
     private: dict[str, Any] | None = None
+    frontend: int = USUAL
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -127,7 +131,10 @@ class Model:
         own = {"array": self.array.to_toml(), "options": self.options, "n_frames": self.n_frames}
         if self.private is not None:
             own["private"] = self.private
-        return pack(KIND, 1 if self.offset is None else VERSION, own | of_prior, arrays)
+        version = 1 if self.offset is None else 2
+        if self.frontend == STEADY:
+            own["frontend"], version = STEADY, VERSION
+        return pack(KIND, version, own | of_prior, arrays)
 
     def inventory(self) -> Iterator[tuple[str, NDArray[Any], str]]:
         """Every array of the file: name, values, purpose."""
@@ -149,6 +156,8 @@ class Model:
             array = fitting(MicArray.from_toml(header["array"], what), prior, options["n_features"])
             W, weight, n_frames = arrays["W"], arrays["weight"], int(header["n_frames"])
             private = _checked_private(header.get("private"))
+            if (frontend := header.get("frontend", USUAL)) not in (USUAL, STEADY):
+                raise FileError(f"its front end has version {str(frontend)[:20]}: a newer program made it")
         except (TytoError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise FileError(f"{what} is damaged: {error}") from error
         n = prior.n_directions
@@ -159,7 +168,7 @@ class Model:
         right = offset is None or (offset.shape == (n,) and offset.dtype == np.float32)
         if not right or (offset is not None and not bool((np.abs(offset) <= FARTHEST).all())):
             raise FileError(f"{what} is damaged: its offset must be {n} degrees up to {FARTHEST:g}")
-        return cls(array, prior, options, W, weight, n_frames, offset, private)
+        return cls(array, prior, options, W, weight, n_frames, offset, private, frontend)
 
 
 def _checked_private(private: Any) -> dict[str, Any] | None:

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from tytoalba.errors import TytoError
 from tytoalba.localizer.budget import DELTA, EPSILON, needed_noise
+from tytoalba.localizer.frontend import USUAL
 from tytoalba.localizer.model import Model
 from tytoalba.localizer.noise import Source, discrete_gaussian
 from tytoalba.localizer.offsets import BOUND, N_COEFFICIENTS, N_SUMS, Whole, clipped, offset_curve
@@ -197,4 +198,5 @@ def _model(
     }
     W, weight = np.zeros((1, 2 * n), np.float32), np.ones(n, np.float32)
     offset = offset_curve(coefficients).astype(np.float32)
-    return Model(state.array, state.prior, options, W, weight, 0, offset, promise)
+    frontend = max(state.frontend, USUAL)
+    return Model(state.array, state.prior, options, W, weight, 0, offset, promise, frontend)

@@ -25,7 +25,7 @@ from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.triangles import packed, unpacked
 from tytoalba.learning.tyto import Lesson, Sums, Tyto
-from tytoalba.localizer.frontend import NEWEST, VERSIONS
+from tytoalba.localizer.frontend import USUAL, VERSIONS
 from tytoalba.localizer.lessons import gather, lesson_name
 from tytoalba.localizer.model import (
     Model,
@@ -93,13 +93,11 @@ class State:
     kept: dict[str, Kept] = field(default_factory=dict)
     owner: str = ""
     release: Offsets | None = field(default_factory=Offsets.none)
-    frontend: int = NEWEST
+    frontend: int = USUAL
     constants: str = ""
 
     @classmethod
-    def new(
-        cls, array: MicArray, prior: Prior, seed: int, *, frontend: int = NEWEST, **options: Any
-    ) -> State:
+    def new(cls, array: MicArray, prior: Prior, seed: int, *, frontend: int = USUAL, **options: Any) -> State:
         """A state that has learned nothing. options: those of `DEFAULTS` that shall be others."""
         if unknown := [name for name in options if name not in DEFAULTS]:
             raise TytoError(f"no option called {unknown[0]!r}; known: {', '.join(DEFAULTS)}")
@@ -126,7 +124,10 @@ class State:
     def model(self) -> Model:
         """What can be shared; `against_release` says why it should still wait."""
         W, weight = (values.astype(np.float32) for values in self.learner.solution())
-        return Model(self.array, self.prior, self.options, W, weight, self.learner.n_frames)
+        frontend = max(self.frontend, USUAL)  # the first one differs in last bits only
+        return Model(
+            self.array, self.prior, self.options, W, weight, self.learner.n_frames, frontend=frontend
+        )
 
     def against_release(self) -> list[str]:
         """Reasons against giving a model away; none where nothing was learned."""
@@ -370,7 +371,8 @@ def _learner(prior: Prior, options: dict[str, Any]) -> Tyto:
 
 def _checked_frontend(version: Any) -> int:
     if type(version) is not int or version not in VERSIONS:
-        known = " and ".join(map(str, VERSIONS))
+        *others, last = map(str, VERSIONS)
+        known = f"{', '.join(others)} and {last}"
         raise FileError(
             f"its front end has version {str(version)[:20]}, this program knows {known}: a newer one made it"
         )

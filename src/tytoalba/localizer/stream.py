@@ -18,6 +18,7 @@ from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import BLOCK, SILENCE_DB, Framer, refuse_damaged, resample, rms
+from tytoalba.signal.steady import SteadyNoise, Weighed
 from tytoalba.storage.age import Keys
 from tytoalba.storage.soundfiles import Source, stream_audio
 
@@ -94,8 +95,14 @@ class Finder(Protocol):
     def calibrated(self) -> bool:
         """Whether `decide` gives probabilities."""
 
-    def maps(self, frames: NDArray[np.float32]) -> Float:
-        """What is averaged over neighbours: (n_frames, n_mics, n_samples) -> (n_frames, n_maps, 360)."""
+    def maps(self, frames: NDArray[np.float32], weighed: Weighed | None = None) -> Float:
+        """What is averaged over neighbours: (n_frames, n_mics, n_samples) -> (n_frames, n_maps, 360).
+
+        weighed: what `steady_noise` made of these frames.
+        """
+
+    def steady_noise(self) -> SteadyNoise | None:
+        """What tells steady noise from the rest of sound that runs; None where it is located, too."""
 
     def decide(self, maps: Float) -> Found:
         """Directions in maps (n_frames, n_maps, 360), as the array is mounted."""
@@ -134,6 +141,7 @@ class Stream:
         self._finder, self._at_least, self._silence_db = finder, at_least, silence_db
         self._framer = Framer(finder.array.frame_length, finder.array.frame_length // 2)
         self._neighbours = Neighbours(context)
+        self._steady = finder.steady_noise()
         self._levels: list[float] = []  # of the frames that wait for neighbours
         self._n_heard = self._start = 0
 
@@ -146,6 +154,8 @@ class Stream:
         """Go on with another finder of the same array, whose maps are of the same kind; nothing is lost."""
         if (finder.array, finder.calibrated) != (self._finder.array, self._finder.calibrated):
             raise TytoError("sound that runs goes on with a finder of the same array and kind only")
+        if (finder.steady_noise() is None) != (self._steady is None):
+            raise TytoError("sound that runs goes on with a finder that ignores steady noise alike")
         self._finder = finder
 
     def feed(self, block: NDArray[Any]) -> list[Located]:
@@ -177,12 +187,15 @@ class Stream:
 
     def rest(self) -> list[Heard]:
         """As `finish`, before anything is decided."""
-        return self.restart(0)
+        ready = self.restart(0)
+        if self._steady is not None:
+            self._steady.clear()
+        return ready
 
     def restart(self, start: int) -> list[Heard]:
         """What comes next begins at this sample, and no frame joins it to what came before.
 
-        For sound with a gap. Gives the frames that waited for neighbours.
+        For sound with a gap, beside the same steady noise. Gives the frames that waited for neighbours.
         """
         if start < 0:
             raise TytoError(f"start must be 0 samples or more, got {start}")
@@ -204,8 +217,12 @@ class Stream:
             return []
         level = 20 * np.log10(rms(frames, axis=(1, 2)) + 1e-12)
         self._levels += level.tolist()
-        loud = level >= self._silence_db
-        maps = iter(self._finder.maps(frames[loud]) if loud.any() else ())
+        loud, weighed = level >= self._silence_db, None
+        if self._steady is not None:
+            weighed = self._steady.add(frames)  # silent ones, too: the floor is lower there
+            loud &= weighed.speech
+            weighed = weighed.only(loud)
+        maps = iter(self._finder.maps(frames[loud], weighed) if loud.any() else ())
         return [next(maps) if is_loud else None for is_loud in loud]
 
     def _heard(self, frames: Sequence[Float | None]) -> list[Heard]:

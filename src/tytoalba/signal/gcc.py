@@ -236,7 +236,7 @@ class GccPhat:
         return torch.cat(looks, dim=1)
 
     def _exactly(self, looks: list[Float]) -> Float:
-        """GCC-PHAT of looks (n_frames, n_mics, n_samples) at the same frames: the bands of one after another."""
+        """GCC-PHAT of looks (n_frames, n_mics, n_samples) at the same frames: bands of one after another."""
         n_frames, n_mics, n = looks[0].shape
         n_looks = len(looks)
         shape = n_looks * len(self.band_list), len(self.pairs), self.n_lags
@@ -249,7 +249,7 @@ class GccPhat:
         return np.asarray(result)
 
     def exact_spectra(self, looks: list[Float], powers: bool = False) -> tuple[Float, Float, Float | None]:
-        """Whole numbers: products of each pair's phases, (n_pairs, n_frames x n_looks, n_bins), real and imaginary.
+        """Products of each pair's phases, whole (n_pairs, n_frames x n_looks, n_bins): real, imaginary.
 
         looks: (n_frames, n_mics, n_samples) each. powers: also those of all microphones, (n_frames x n_looks,
         n_bins), rounded. Microphones come first on the way, so that what belongs together lies together.

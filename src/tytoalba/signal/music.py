@@ -88,8 +88,12 @@ class Music:
         low, high = self.band
         return np.flatnonzero((hertz >= max(low, 1e-9)) & (hertz <= high))  # 0 Hz has no direction
 
-    def __call__(self, frames: Float) -> Float:
-        """Maps (n_frames, n_directions) of frames (n_frames, n_mics, n_samples); silence gives a flat map."""
+    def __call__(self, frames: Float, weights: Float | None = None) -> Float:
+        """Maps (n_frames, n_directions) of frames (n_frames, n_mics, n_samples); silence gives a flat map.
+
+        weights: how much each frequency of the band counts, (n_frames, n), from its lowest to its highest;
+        alike if not given.
+        """
         x = np.asarray(frames)
         if x.ndim != 3 or x.shape[1:] != (self.array.n_mics, self.n_samples):
             raise AudioError(
@@ -97,10 +101,17 @@ class Music:
             )
         if not np.isfinite(x).all():
             raise AudioError("a frame holds NaN or infinite samples; audio.check says where")
-        blocks = [self._maps(x[first : first + 8]) for first in range(0, len(x), 8)]
+        each = None if weights is None else self._own(np.asarray(weights, np.float64))
+        starts = range(0, len(x), 8)
+        blocks = [self._maps(x[k : k + 8], None if each is None else each[k : k + 8]) for k in starts]
         return np.concatenate(blocks) if blocks else np.empty((0, self.n_directions))
 
-    def _maps(self, x: Float) -> Float:
+    def _own(self, weights: Float) -> Float:
+        """Weights (n_frames, n) of a band at the snapshots' frequencies: (n_frames, n_bins)."""
+        edges = np.linspace(0, weights.shape[1], len(self._bins) + 1).astype(np.intp)
+        return np.asarray(np.add.reduceat(weights, edges[:-1], axis=1) / np.maximum(np.diff(edges), 1))
+
+    def _maps(self, x: Float, weights: Float | None = None) -> Float:
         from scipy.fft import rfft
 
         snapshots = np.lib.stride_tricks.sliding_window_view(x, self.n_fft, axis=-1)
@@ -115,7 +126,10 @@ class Music:
         pseudo /= pseudo.max(axis=-1, keepdims=True)
         silent = np.trace(covariance, axis1=-2, axis2=-1).real <= 0  # (F, K)
         pseudo[silent] = 1.0
-        return np.asarray(pseudo.mean(axis=1))
+        if weights is None:
+            return np.asarray(pseudo.mean(axis=1))
+        share = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
+        return np.asarray((pseudo * share[..., None]).sum(axis=1))
 
 
 @lru_cache(maxsize=4)

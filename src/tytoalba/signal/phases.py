@@ -98,8 +98,8 @@ def phases(
 ) -> tuple[Values, Values]:
     """Real and imaginary parts of the phases of bins [start, stop) of real y, as whole numbers of steps.
 
-    y: (..., n) finite; rfft: of scipy or numpy. Returns two arrays (..., stop - start). power: an array of that
-    shape, which is filled with the bins' powers, cut to four bits; 0 where the phase is 0.
+    y: (..., n) finite; rfft: of scipy or numpy. Returns two arrays (..., stop - start). power: an array of
+    that shape, which is filled with the bins' powers, cut to four bits; 0 where the phase is 0.
     """
     exponent, turned = np.frexp(np.maximum(y.max(axis=-1), -y.min(axis=-1)))[1], None
     if np.abs(exponent).max(initial=0) >= FARTHEST:
@@ -152,9 +152,7 @@ def cut_powers(y: Values, size: Values, wrong: Values, start: int, power: Values
     np.multiply(size, size, out=power)
     rest = (power.view(np.int64) & ((1 << POWER_BITS) - 1)) * 2.0**-POWER_BITS
     near = wrong / np.minimum(size.min(axis=-1), 2.0**1000)
-    near = (
-        2.0**5 * near + 2.0**-40
-    )  # a relative error of the size is 2 of the power, of 1/8 to 1/16 that is a step
+    near = 2.0**5 * near + 2.0**-40  # the power is wrong by twice that, of 8 to 16 steps
     unsure = np.flatnonzero((np.abs(rest - 0.5) >= 0.5 - near[..., None]) & np.isfinite(size))
     power.view(np.int64)[...] &= ~((1 << POWER_BITS) - 1)
     power[np.isinf(size)] = 0.0
@@ -229,7 +227,7 @@ def settled(y: Values, k: int) -> tuple[int, int]:
 
 
 def _exactly(y: Values, k: int) -> tuple[int, int, int]:
-    """Bin k of the spectrum of y (n,) in integers: real and imaginary part, and the exponent of their unit."""
+    """Bin k of the spectrum of y (n,) in integers: real, imaginary, and the exponent of their unit."""
     n = len(y)
     largest = float(np.abs(y).max(initial=0.0))
     if largest == 0.0:

@@ -90,9 +90,7 @@ class SrpPhat:
     def __call__(self, frames: Float) -> Float:
         """Maps (n_frames, n_directions) of frames (n_frames, n_mics, n_samples)."""
         if self.form == "fast":
-            dtype = "<f8" if np.asarray(frames).dtype == np.float64 else "<f4"
-            matrix = _lag_matrix(self.gcc, self.array, self.n_directions, self.elevation, dtype)
-            return srp_from_gcc(self.gcc(frames), matrix)
+            return self.of_gcc(self.gcc(frames))
         x = self.gcc.checked(frames)
         cosine, sine = _steering(self, x.dtype.str)
         maps = np.empty((len(x), self.n_directions), x.dtype)
@@ -102,6 +100,11 @@ class SrpPhat:
         if not np.isfinite(maps).all():
             self.gcc(frames)  # says what is wrong with the frames
         return maps
+
+    def of_gcc(self, gcc: Float) -> Float:
+        """Maps of what `gcc` gave, by the fast form."""
+        dtype = "<f8" if gcc.dtype == np.float64 else "<f4"
+        return srp_from_gcc(gcc, _lag_matrix(self.gcc, self.array, self.n_directions, self.elevation, dtype))
 
 
 def srp_from_gcc(gcc: Float, matrix: Float) -> Float:

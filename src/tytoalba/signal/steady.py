@@ -25,7 +25,7 @@ Values = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 HISTORY, EVERY, SOON = 48, 4, 8
-"""Frames that a floor looks back on (4 s), and after how many it is found anew; in the first ones after each."""
+"""Frames that a floor looks back on (4 s), and after how many it is found anew; at first after each."""
 LOW = (3, 10)
 """Which quantile of the powers the floor is, as a fraction."""
 NEAR = 2.0
@@ -39,12 +39,12 @@ ONE = 2.0**32
 LEAST = 0.02
 """Squared mean phase of a pair below which the noise looks like nothing."""
 BASE, GAIN, MOST = 1.5, 10.0, 1.5
-"""A bin begins to count from BASE (1 + GAIN alike^2) times the floor on; alike is 0 for what looks different from
-the noise, 1 for the noise itself, and MOST at most."""
+"""A bin begins to count from BASE (1 + GAIN alike^2) times the floor on; alike is 0 for what looks different
+from the noise, 1 for the noise itself, and MOST at most."""
 DIRECTIONAL, CHANCE = 0.08, 0.6
 """Mean square of the imaginary parts of mean phases from which a floor has a direction, and what averages of
 one frame have by chance: those of n have 1/n of it."""
-FIRST = 4
+FIRST = 12
 """Frames before which nothing is known."""
 LOWEST = 1000.0
 """Hz. Bands up to there follow the next one: low down, noise from everywhere and from one place are alike."""
@@ -55,25 +55,30 @@ SILENT = (15, 1000)
 class Weighed(NamedTuple):
     """Frames beside their floor.
 
-    features: GCC-PHAT, (n_frames, n_looks, n_pairs, n_lags) float32. weights: of the bins of the whole frames,
-    0 to 1, (n_frames, n_bins). speech: whether there is more than steady noise, (n_frames,).
+    features: GCC-PHAT, (n_frames, n_looks, n_pairs, n_lags) float32. weights: of the bins of whole frames, 0
+    to 1, (n_frames, n_bins). speech: whether there is more than steady noise, (n_frames,).
     """
 
     features: NDArray[np.float32]
     weights: Values
     speech: Flags
 
+    def only(self, rows: Flags) -> Weighed:
+        """Some of the frames, (n_frames,)."""
+        return Weighed(self.features[rows], self.weights[rows], self.speech[rows])
+
 
 class SteadyNoise:
     """The floor of sound that runs. gcc: exact features, whose bins are weighed.
 
-    Where a floor has no direction, features are those of `gcc` to the bit.
+    order: which microphone of the frames is at each place of `gcc`; as they come if not given. Where a floor
+    has no direction, features are those of `gcc` to the bit.
     """
 
-    def __init__(self, gcc: GccPhat) -> None:
+    def __init__(self, gcc: GccPhat, order: tuple[int, ...] = ()) -> None:
         if not gcc.exact:
             raise ValueError("steady noise is told from exact features only")
-        self.gcc = gcc
+        self.gcc, self._order = gcc, list(order)
         self.clear()
 
     def clear(self) -> None:
@@ -84,7 +89,9 @@ class SteadyNoise:
 
     def add(self, frames: NDArray[np.floating]) -> Weighed:
         """Take the next frames (n_frames, n_mics, n_samples), each half a frame after the last."""
-        gcc, x = self.gcc, self.gcc.whole.checked(frames)
+        gcc, x = self.gcc, self.gcc.whole.checked(np.asarray(frames, np.float32))
+        if self._order and self._order != list(range(x.shape[1])):
+            x = x[:, self._order]
         shape = gcc.n_looks, len(gcc.pairs), gcc.n_lags
         features = np.empty((len(x), *shape), np.float32)
         weights = np.empty((len(x), gcc.span[1] - gcc.span[0]))
@@ -130,7 +137,10 @@ class _Look:
 
 
 class _Floor:
-    """What is known of the noise in the bins of one kind of look. learns: which looks of a frame it learns from."""
+    """What is known of the noise in the bins of one kind of look.
+
+    learns: which looks of a frame it learns from.
+    """
 
     def __init__(self, gcc: GccPhat, learns: tuple[int, ...]) -> None:
         self._gcc, self._learns = gcc, list(learns)

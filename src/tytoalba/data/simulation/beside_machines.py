@@ -6,16 +6,15 @@ noise from everywhere, or in quiet: what differs between these is the noise and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.data.simulation.microphones import CALM, recorded, varied
-from tytoalba.data.simulation.presets import TWIN, Part, Preset
+from tytoalba.data.simulation.presets import TWIN, Preset
 from tytoalba.data.simulation.recordings import activity
-from tytoalba.data.simulation.room import Placement, Room, Sound, diffuse_noise, loudness
+from tytoalba.data.simulation.room import Sound, diffuse_noise, loudness
 from tytoalba.data.simulation.steady import LEFT_OUT, NOT_STEADY, TRAINED, steady_sound
 from tytoalba.data.simulation.talkers import interrupted, place_talkers, propagate
 from tytoalba.data.simulation.voice import Voices, say, split_speakers
@@ -46,8 +45,8 @@ class MachineScene:
     """Sound at the microphones, apart: (n_mics, n_samples) each.
 
     speech: of the talker, power 1 while it talks. machine, diffuse: power 1. quiet: what is always there.
-    azimuth: degrees of the talker. fan: degrees of the machine. talking, pausing: frames, one after the
-    other, in which the talker surely talks, and in which it surely does not.
+    azimuth, machine_azimuth: degrees of the talker and of the machine. talking, pausing: frames, one after
+    the other, in which the talker surely talks, and in which it surely does not.
     """
 
     kind: str
@@ -58,7 +57,7 @@ class MachineScene:
     diffuse: Sound
     quiet: Sound
     azimuth: float
-    fan: float
+    machine_azimuth: float
     talking: NDArray[np.bool_]
     pausing: NDArray[np.bool_]
     seed: tuple[int, ...]
@@ -83,7 +82,7 @@ def machine_scene(
     room = rooms.rooms[int(rng.integers(len(rooms.rooms)))]
     device, _ = varied(array, rng, CALM)
     placement, (talker, fan) = place_talkers(room, rooms, _PRESET, 2, rng)
-    preset = Preset(**{**vars(_PRESET), "seconds": seconds})
+    preset = replace(_PRESET, seconds=seconds)
     speaker = int(rng.choice(split_speakers(voices.n_speakers, part)))
     dry = interrupted(say(voices, speaker, seconds, array.sample_rate, rng), preset, array.sample_rate, rng)
     n_samples = len(dry)

@@ -21,6 +21,7 @@ from tytoalba.learning.prior.shared.prior import SharedWeights
 from tytoalba.signal.alignment import Fit, fit, same_places
 from tytoalba.signal.angles import Float, turned
 from tytoalba.signal.array import MicArray
+from tytoalba.signal.steady import SteadyNoise
 from tytoalba.signal.symmetry import symmetries
 from tytoalba.storage.files import user_folder
 
@@ -147,12 +148,22 @@ class PriorMaps:
     def both(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
         """Scores of the network and SRP-PHAT maps, (n_frames, 2, 360), in the frame of the prior."""
         prior, how = self._found
-        X = np.asarray(prior.gcc(how.in_order(frames)), np.float32).reshape(len(frames), prior.gcc.n_features)
+        return self.both_of(np.asarray(prior.gcc(how.in_order(frames)), np.float32))
+
+    def both_of(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The same of features (n_frames, n_looks, n_pairs, n_lags)."""
+        prior = self.prior
+        X = features.reshape(len(features), prior.gcc.n_features)
         maps: NDArray[np.float32] = scores(prior.logits(X))
         for mirror in symmetries(prior.array)[1:2]:
             other = mirror.back(scores(prior.logits(X[:, mirror.order(prior.gcc)])))
             maps = np.asarray((maps + other) / 2, np.float32)
         return np.stack([maps, prior.srp_maps(X)], axis=1)
+
+    def steady_noise(self) -> SteadyNoise:
+        """What weighs the features of sound that runs."""
+        prior, how = self._found
+        return SteadyNoise(replace(prior.gcc, exact=True), how.order)
 
     def blended(self, both: Float) -> NDArray[np.float32]:
         """One map (n_frames, 360) of both, as the array is mounted."""

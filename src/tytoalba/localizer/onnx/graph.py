@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba.errors import TytoError
 from tytoalba.learning.inputs import views_of
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import fitting_prior
+from tytoalba.localizer.frontend import STEADY
 from tytoalba.localizer.model import Model, task_of
 from tytoalba.localizer.onnx import features, learner, network
 from tytoalba.localizer.onnx.builder import Builder, Name, Precision, check_precision
@@ -54,7 +56,12 @@ class Known:
 
     @classmethod
     def of_model(cls, model: Model) -> Known:
-        """What a model knows."""
+        """What a model knows; one that ignores steady noise is refused."""
+        if model.frontend == STEADY:
+            raise TytoError(
+                "this localizer ignores steady noise, for which it must remember the last seconds; a graph "
+                "takes each frame by itself. Export one that was made without --ignore-steady"
+            )
         how = fit(model.prior.array, model.array)
         assert how
         return cls(model.array, model.prior, how, model)
