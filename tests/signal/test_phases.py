@@ -24,6 +24,7 @@ from tytoalba.signal.phases import (
     phases,
     phases_of_tensor,
     settled,
+    settled_power,
 )
 
 Values = NDArray[np.float64]
@@ -87,6 +88,39 @@ def test_few_coarse_samples_lie_on_edges_and_are_decided_alike(seed: int, n: int
     expected = whole(y)
     assert whole(y, partial(perturbed, seed, 0.9)).tobytes() == expected.tobytes()
     assert whole(y, np.fft.rfft).tobytes() == expected.tobytes()
+
+
+def powers(y: Values, rfft: Callable[..., Any] = scipy.fft.rfft) -> tuple[Values, Values]:
+    """Powers of all bins, and the phases beside them."""
+    found = np.empty((*y.shape[:-1], y.shape[-1] // 2 + 1))
+    return found, np.stack(phases(y, 0, found.shape[-1], rfft, found))
+
+
+@pytest.mark.parametrize("n", [64, 171])
+@pytest.mark.parametrize("name", SIGNALS)
+def test_powers_are_the_same_from_every_fft(name: str, n: int) -> None:
+    y = SIGNALS[name](n) * hamming(n)
+    expected, beside = powers(y)
+    assert beside.tobytes() == np.stack(phases(y, 0, n // 2 + 1, scipy.fft.rfft)).tobytes()
+    assert not expected[~beside.any(axis=0)].any()  # without a phase, no power
+    for rfft in (np.fft.rfft, partial(perturbed, 0, 0.5), partial(perturbed, 1, 0.5)):
+        assert powers(y, rfft)[0].tobytes() == expected.tobytes()
+    with np.errstate(over="ignore"):
+        real = np.abs(scipy.fft.rfft(y)) ** 2
+    kept = (expected > 0) & np.isfinite(real)
+    assert (np.frexp(expected[kept])[0] * 16 % 1 == 0).all()  # four bits
+    assert (expected[kept] <= real[kept] * (1 + 1e-9)).all()
+    assert (expected[kept] >= real[kept] * (8 / 9 - 1e-9)).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.sampled_from([1, 2, 3, 7, 2**15, 2**24]))
+def test_powers_of_coarse_samples_lie_on_edges_and_are_decided_alike(seed: int, n: int, grid: int) -> None:
+    y = np.rint(np.random.default_rng(seed).uniform(-grid, grid, (4, n)))
+    expected = powers(y)[0]
+    assert powers(y, partial(perturbed, seed, 0.9))[0].tobytes() == expected.tobytes()
+    for row, k in np.argwhere(expected > 0)[:6]:
+        assert settled_power(y[row], int(k)) == expected[row, k]
 
 
 def test_without_the_guard_they_differ(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -287,7 +287,8 @@ def _patch_powers(
             power.flat[at] = 0.0
         elif power.flat[at] == 0.0:
             more = 0 if turned is None else 2 * int(turned.flat[row])
-            power.flat[at] = ldexp(settled_power(rows[row], start + k), more)
+            with np.errstate(over="ignore", under="ignore"):
+                power.flat[at] = np.ldexp(settled_power(rows[row], start + k), more)
 
 
 @lru_cache(maxsize=8)
