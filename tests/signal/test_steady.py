@@ -80,7 +80,8 @@ def test_blocks_of_any_size_give_the_same_bits(scene: NDArray[np.float32], whole
     edges = np.sort(rng.integers(0, len(scene) + 1, 6))
     steady = SteadyNoise(GCC)
     parts = [steady.add(part) for part in np.split(scene, edges)]
-    assert equal(Weighed(*map(np.concatenate, zip(*parts, strict=True))), whole)
+    joined = [np.concatenate(some) for some in zip(*parts, strict=True)]
+    assert all(np.array_equal(one, other) for one, other in zip(joined, whole, strict=True))
 
 
 def test_every_fft_gives_the_same_bits(
@@ -92,17 +93,18 @@ def test_every_fft_gives_the_same_bits(
     def blurred(x: NDArray[np.float64], axis: int = -1) -> NDArray[np.complex128]:
         found = exactly(x, axis=axis)
         peak = np.abs(found).max(axis=-1, keepdims=True)
-        return found + 1e-13 * peak * np.random.default_rng(0).uniform(-1, 1, found.shape)
+        wrong = 1e-13 * peak * np.random.default_rng(0).uniform(-1, 1, found.shape)
+        return np.asarray(found + wrong)
 
     for other in (np.fft.rfft, blurred):
         monkeypatch.setattr(scipy.fft, "rfft", other)
-        assert equal(SteadyNoise(GCC).add(scene[:36]), Weighed(*(part[:36] for part in whole)))
+        assert equal(SteadyNoise(GCC).add(scene[:36]), whole.only(slice(36)))
 
 
 def test_only_the_past_counts(scene: NDArray[np.float32], whole: Weighed) -> None:
     other = scene.copy()
     other[20:] = other[20:][:, ::-1]
-    assert equal(SteadyNoise(GCC).add(other[:20]), Weighed(*(part[:20] for part in whole)))
+    assert equal(SteadyNoise(GCC).add(other[:20]), whole.only(slice(20)))
 
 
 def test_where_noise_has_no_direction_nothing_changes() -> None:
@@ -135,7 +137,7 @@ def test_silence_is_heard_without_a_floor() -> None:
 
 def test_microphones_come_in_any_order(scene: NDArray[np.float32], whole: Weighed) -> None:
     mixed = scene[:24, [2, 0, 3, 1]]
-    assert equal(SteadyNoise(GCC, (1, 3, 0, 2)).add(mixed), Weighed(*(part[:24] for part in whole)))
+    assert equal(SteadyNoise(GCC, (1, 3, 0, 2)).add(mixed), whole.only(slice(24)))
 
 
 def test_floats_are_refused() -> None:

@@ -122,7 +122,8 @@ def phases(
     if power is not None:
         cut_powers(y, size, wrong, start, power)
         if turned is not None:
-            np.ldexp(power, 2 * turned[..., None], out=power)
+            with np.errstate(over="ignore", under="ignore"):
+                np.ldexp(power, 2 * turned[..., None], out=power)
     least = np.minimum(size.min(axis=-1), 2.0**1000)  # all were dropped: nothing is near an edge
     nearest = 0.5 - 2.0**PHASE_BITS * float((wrong / least).max(initial=0.0))
     np.divide(2.0**PHASE_BITS, size, out=size)

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tytoalba.signal.angles import Float
 from tytoalba.signal.gcc import SAMPLES_AT_ONCE, GccPhat
 
-Values = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 HISTORY, EVERY, SOON = 48, 4, 8
@@ -60,11 +60,11 @@ class Weighed(NamedTuple):
     """
 
     features: NDArray[np.float32]
-    weights: Values
+    weights: Float
     speech: Flags
 
-    def only(self, rows: Flags) -> Weighed:
-        """Some of the frames, (n_frames,)."""
+    def only(self, rows: Flags | slice) -> Weighed:
+        """Some of the frames."""
         return Weighed(self.features[rows], self.weights[rows], self.speech[rows])
 
 
@@ -102,7 +102,7 @@ class SteadyNoise:
             features[rows], weights[rows], speech[rows] = self._block(x[rows])
         return Weighed(features, weights, speech)
 
-    def _block(self, x: NDArray[np.floating]) -> tuple[Values, Values, Flags]:
+    def _block(self, x: NDArray[np.floating]) -> tuple[Float, Float, Flags]:
         gcc, whole, window = self.gcc, self._whole, self._window
         heard = whole.hear([x])
         cut = window.hear(gcc.cut_windows(x)) if window else []
@@ -130,10 +130,10 @@ class SteadyNoise:
 class _Look:
     """A frame, or its windows: real, imag (n_pairs, n_looks, n_bins), power and weights (n_looks, n_bins)."""
 
-    real: Values
-    imag: Values
-    power: Values
-    weights: Values
+    real: Float
+    imag: Float
+    power: Float
+    weights: Float
 
 
 class _Floor:
@@ -197,7 +197,7 @@ class _Floor:
             found[b] = found[b + 1] if highest[b] <= LOWEST else found[b]
         return found
 
-    def weigh(self, look: _Look, on: list[bool]) -> Values:
+    def weigh(self, look: _Look, on: list[bool]) -> Float:
         """Weights of bins in eighths, (n_looks, n_bins); 8 in bands whose floor has no direction."""
         weights = np.full(look.power.shape, 8.0)
         for band, directional in zip(self._bands, on, strict=True):
@@ -205,7 +205,7 @@ class _Floor:
                 weights[:, band] = self._weigh(look, band)
         return weights
 
-    def _weigh(self, look: _Look, band: slice) -> Values:
+    def _weigh(self, look: _Look, band: slice) -> Float:
         real, imag = self._real[:, band], self._imag[:, band]
         size = np.square(real).sum(axis=0) + np.square(imag).sum(axis=0)  # whole numbers
         alike = (real[:, None] * np.rint(look.real[..., band] * PHASE)).sum(axis=0)
@@ -213,16 +213,16 @@ class _Floor:
         alike /= np.maximum(size, LEAST * ONE * len(real))
         np.clip(alike, 0.0, MOST, out=alike)
         needed = BASE * (1.0 + GAIN * (alike * alike)) * np.maximum(self._floor[band], 1e-30)
-        return np.clip(np.floor(8.0 * (look.power[:, band] / needed - 1.0) + 1.0), 0.0, 8.0)
+        return np.asarray(np.clip(np.floor(8.0 * (look.power[:, band] / needed - 1.0) + 1.0), 0.0, 8.0))
 
-    def speaks(self, weights: Values, on: list[bool]) -> bool:
+    def speaks(self, weights: Float, on: list[bool]) -> bool:
         """Whether a frame with these weights (n_bins,) holds more than the noise."""
         bands = [weights[band] for band, directional in zip(self._bands, on, strict=True) if directional]
         n_bins = sum(map(len, bands))
         total = sum(float(band.sum()) for band in bands)
         return SILENT[1] * total >= SILENT[0] * 8 * n_bins
 
-    def sums(self, looks: list[_Look]) -> Values:
+    def sums(self, looks: list[_Look]) -> Float:
         """GCC-PHAT of frames, (n_frames x n_looks, n_bands, n_pairs, n_lags)."""
         real, imag = (
             np.concatenate(parts, axis=1) for parts in zip(*((k.real, k.imag) for k in looks), strict=True)
@@ -233,7 +233,7 @@ class _Floor:
         return self._gcc.exact_sums(real, imag, weights)
 
 
-def _with_neighbours(power: Values) -> Values:
+def _with_neighbours(power: Float) -> Float:
     """The power of each bin (..., n_bins) and of those beside it, added in this order."""
     total = power.copy()
     total[..., 1:] += power[..., :-1]
