@@ -337,6 +337,29 @@ def test_priors_of_the_docs_are_those_that_were_judged() -> None:
         ]
 
 
+@pytest.mark.parametrize(("page", "part"), [("benchmarks.md", "test"), ("experiments.md", "valid")])
+def test_machines_of_the_docs_are_what_was_measured(page: str, part: str) -> None:
+    path = ROOT / "results" / "fans" / f"respeaker-usb-4-{part}.json"
+    measured = json.loads(path.read_text("utf-8"))
+    rows = {
+        (row["noise"] if row["snr"] is None else f"{row['noise']} {row['snr']:g} dB", row["context"])
+        + (row["ignore_steady"],): row
+        for row in measured["rows"]
+        if row["method"] == "prior"
+    }
+    shown = table(ROOT / "docs" / page, "| beside | context | located | ignored |")
+    assert (measured["part"], len(shown) * 2) == (part, len(rows))
+    assert f"{measured['scenes']} scenes of {measured['seconds']:g} s" in (ROOT / "docs" / page).read_text()
+
+    def cell(row: dict[str, Any], name: str) -> str:
+        value = row[name]
+        return f"{value['value']:.1f} ({value['low']:.0f} to {value['high']:.0f})"
+
+    for beside, context, *cells in shown:
+        both = [rows[beside, int(context), ignored] for ignored in (False, True)]
+        assert cells == [cell(row, name) for name in ("acc5", "machine_later") for row in both]
+
+
 def test_tracking_of_the_docs_is_what_was_measured() -> None:
     page, folder = ROOT / "docs" / "track.md", ROOT / "results" / "tracking"
     parts = {
