@@ -342,8 +342,11 @@ def test_machines_of_the_docs_are_what_was_measured(page: str, part: str) -> Non
     path = ROOT / "results" / "fans" / f"respeaker-usb-4-{part}.json"
     measured = json.loads(path.read_text("utf-8"))
     rows = {
-        (row["noise"] if row["snr"] is None else f"{row['noise']} {row['snr']:g} dB", row["context"])
-        + (row["ignore_steady"],): row
+        (
+            row["noise"] if row["snr"] is None else f"{row['noise']} {row['snr']:g} dB",
+            row["context"],
+            row["ignore_steady"],
+        ): row
         for row in measured["rows"]
         if row["method"] == "prior"
     }
