@@ -363,6 +363,22 @@ def test_machines_of_the_docs_are_what_was_measured(page: str, part: str) -> Non
         assert cells == [cell(row, name) for name in ("acc5", "machine_later") for row in both]
 
 
+def test_the_network_for_every_array_is_as_good_as_the_docs_say() -> None:
+    rows = json.loads((ROOT / "results" / "priors" / "any.json").read_text("utf-8"))["judged"]
+    found = table(ROOT / "docs" / "experiments.md", "| arrays | scenes | sources")
+    assert len(found) == 8
+    for arrays, scenes, n, *cells in found:
+        for who, cell in zip(("srp", "music", "any", "own"), cells, strict=True):
+            own = [
+                row
+                for row in rows
+                if row["array"].startswith("random") == (arrays == "random")
+                and (row["scenes"], str(row["n_sources"]), row["who"]) == (scenes, n, who)
+            ]
+            means = [f"{np.mean([row[m] for row in own]):.1f}" for m in ("acc", "mae")] if own else []
+            assert cell == (" / ".join(means) or "-")
+
+
 def test_tracking_of_the_docs_is_what_was_measured() -> None:
     page, folder = ROOT / "docs" / "track.md", ROOT / "results" / "tracking"
     parts = {
