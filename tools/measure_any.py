@@ -1,4 +1,4 @@
-"""How long the network for every array takes beside the own priors of arrays: milliseconds of the CPU a frame."""
+"""How long the network for every array takes beside own priors: milliseconds of the CPU a frame."""
 
 from __future__ import annotations
 
