@@ -21,6 +21,7 @@ from tytoalba.cli.console import (
     write_json,
 )
 from tytoalba.cli.options import AsJson, Command, Device, Group, Processes, Results, Seed, Speech
+from tytoalba.cli.peers import peers
 from tytoalba.errors import TytoError
 from tytoalba.texts.printing import plural
 
@@ -314,6 +315,9 @@ def fans(
         out.print(f"{name}: {about}", soft_wrap=True)
     made = f"{measured['scenes']} scenes of the part {split}, {measured['seconds']:g} s each"
     say(f"{made}; ±: half of the interval of 95 % over scenes")
+
+
+app.command("peers", cls=Command)(peers)
 
 
 @app.command("tracking", cls=Command)
