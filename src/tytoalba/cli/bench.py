@@ -284,8 +284,6 @@ def fans(
     """
     from tytoalba.bench.fans import measure_fans
 
-    if results and results.is_dir():
-        raise TytoError(f"{results} is a directory, not a file to write")
     with progress_bar("scenes") as steps:
         measured = measure_fans(
             array,
@@ -463,8 +461,6 @@ def speed(
     """
     from tytoalba.bench.speed.measure import measure
 
-    if results and results.is_dir():
-        raise TytoError(f"{results} is a directory, not a file to write")
     with progress_bar("speed") as steps:
         measured = measure(
             quick, lambda done, total, what: steps(done, total, f"speed: {what}"), memory, machine_busy

@@ -103,7 +103,7 @@ def test_without_its_peer_nothing_is_claimed(tyto: Tyto, monkeypatch: pytest.Mon
 def test_results_are_not_written_over_a_folder(tyto: Tyto, tmp_path: Path) -> None:
     ran = tyto("speed", "--quick", "--results", str(tmp_path))
     assert ran.code != 0
-    assert "is a directory" in ran.err
+    assert "is a folder" in ran.err
 
 
 def test_arithmetic_of_scale() -> None:
