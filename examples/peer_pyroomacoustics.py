@@ -1,13 +1,14 @@
 """A peer for `tyto bench peers`: MUSIC of pyroomacoustics on every frame of a recording.
 
-    tyto bench peers --data home --peer 'pyroomacoustics=python examples/peer_pyroomacoustics.py {wav} {array} {sources}'
+    tyto bench peers --data home --peer 'theirs=python peer_pyroomacoustics.py {wav} {array} {sources}'
 
-Copy it, and put another localizer between reading and printing. It prints, for each frame, the time of its middle
-in seconds and azimuths in degrees: 0 is the front of the array, 90 its left.
+Copy it, and put another localizer between reading and printing. For each frame it prints the time of its
+middle in seconds, and azimuths in degrees: 0 is the front of the array, 90 its left.
 """
 
 import sys
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pyroomacoustics as pra
@@ -18,13 +19,12 @@ FFT, HOP = 512, 256  # samples, of pyroomacoustics
 
 def main(wav: str, array: str, sources: int) -> None:
     """Locate, and print."""
-    with open(array, "rb") as file:
-        positions = np.array(tomllib.load(file)["positions"], float)[:, :2].T  # metres, x front, y left
+    positions = np.array(tomllib.loads(Path(array).read_text("utf-8"))["positions"], float)  # metres
     sound, rate = soundfile.read(wav, dtype="float32", always_2d=True)
     frame = round(0.17 * rate)
-    doa = pra.doa.MUSIC(positions, rate, FFT, num_src=sources, azimuth=np.radians(np.arange(360)))
+    doa = pra.doa.MUSIC(positions[:, :2].T, rate, FFT, num_src=sources, azimuth=np.radians(np.arange(360)))
     for start in range(0, len(sound) - frame + 1, frame // 2):
-        spectra = pra.transform.stft.analysis(sound[start : start + frame], FFT, HOP)  # (time, bin, microphone)
+        spectra = pra.transform.stft.analysis(sound[start : start + frame], FFT, HOP)
         doa.locate_sources(spectra.transpose(2, 1, 0), num_src=sources, freq_range=[300.0, 4000.0])
         found = np.degrees(doa.azimuth_recon) % 360
         strongest = np.argsort(-doa.grid.values[np.round(found).astype(int) % 360])

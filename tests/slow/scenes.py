@@ -187,6 +187,7 @@ NO_SCENE = {
     "bench releases": "its --results are written as `config` writes",
     "bench tracking": "its --results are written as `config` writes",
     "bench lessons": "its --results are written as `config` writes",
+    "bench peers": "its --results are written as `config` writes",
     "bench fans": "its --results are written as `config` writes",
     "prior-any": "takes hours; its files are written as `simulate --features` and `prior` write",
 }

@@ -157,7 +157,9 @@ class OdasTracker:
         middle = recording.frame_ids * recording.hop / array.sample_rate + half
         reports = run_odas(self.program, array, recording.load(), self.settings)
         answers = np.full((len(middle), 2), np.nan)
-        for row, tracks in zip(answers, at_frames(reports, middle.tolist(), half, self.settings), strict=True):
+        for row, tracks in zip(
+            answers, at_frames(reports, middle.tolist(), half, self.settings), strict=True
+        ):
             azimuths = [azimuth for _, azimuth in tracks[:2]]
             row[: len(azimuths)] = azimuths
         return answers

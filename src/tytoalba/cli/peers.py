@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from tytoalba.bench.peers import PeerScore
 
 LEGEND = (
-    "N: sources at a time. ACC: sources found within 5 degrees, in % of all, with 95 % intervals over recordings; "
-    "@10: within 10. Answered: sources with an azimuth, in %. MAE: degrees, over frames answered in full."
+    "N: sources at a time. ACC: sources found within 5 degrees, in % of all, with 95 % intervals over "
+    "recordings; @10: within 10. Answered: sources with an azimuth, in %. MAE: degrees, over frames "
+    "answered in full."
 )
 
 
@@ -65,8 +66,6 @@ def peers(
     from tytoalba.bench.score import recordings_of
     from tytoalba.cli.keys import keys_at_hand
 
-    if results and results.is_dir():
-        raise TytoError(f"{results} is a directory, not a file to write")
     programs: dict[str, Answer] = odas_peers(odas) if odas else {}
     for text in peer or []:
         name, equals, command = text.partition("=")

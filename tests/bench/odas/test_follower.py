@@ -87,7 +87,7 @@ def test_the_command_measures_both_rows_beside_ours(tyto: Tyto, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--odas", "/nowhere/odaslive"], "no program /nowhere/odaslive"),
+        (["--odas", "/nowhere/odaslive"], "no program '/nowhere/odaslive'"),
         (["--odas-settings", "mine.toml"], "--odas-settings is for --odas"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What `odaslive` writes of tracks and potential sources, read within limits: it is somebody else's program."""
+"""What `odaslive` writes, tracks and potential sources: read within limits, it is somebody else's program."""
 
 from __future__ import annotations
 
