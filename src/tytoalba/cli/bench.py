@@ -439,7 +439,7 @@ def speed(
     ] = True,
     machine_busy: Annotated[
         bool,
-        typer.Option("--busy", help="The machine does other things: one thread, and seconds of the CPU."),
+        typer.Option("--busy", help="For a machine that does other things: one thread, CPU seconds."),
     ] = False,
     results: Results = None,
     json: AsJson = False,

@@ -59,7 +59,7 @@ def test_claimed_probabilities_come_true(name: str) -> None:
     assert fitted.n == 20_000
 
 
-def brier_score(p: Numbers, right: NDArray[Any]) -> float:
+def brier_score(p: NDArray[Any], right: NDArray[Any]) -> float:
     """Mean squared distance of a probability from what came: 0.25 knows nothing."""
     return float(np.mean((p - right) ** 2))
 
