@@ -70,11 +70,6 @@ SCENES = {
             plain=(SOUND,),
         ),
         Scene("learn", ("learn", "k.tyto", "data", "--part", "train"), (KEYGEN, NEW), labelled=True),
-        Scene(
-            "features",
-            ("features", "data", "-o", "data.safetensors", "--part", "train", "--processes", "1"),
-            labelled=True,
-        ),
         Scene("forget", FORGET, TAUGHT),
         Scene(
             "forget sealed", ("forget", "s.age", "a.wav", "--at", "30"), TAUGHT_SEALED, plain=(PLAIN_STATE,)
@@ -195,8 +190,6 @@ NO_SCENE = {
     "bench tracking": "its --results are written as `config` writes",
     "bench lessons": "its --results are written as `config` writes",
     "bench peers": "its --results are written as `config` writes",
-    "bench fans": "its --results are written as `config` writes",
-    "prior-any": "takes hours; its files are written as `simulate --features` and `prior` write",
 }
 """Commands that are not killed, and why."""
 
