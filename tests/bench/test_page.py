@@ -44,11 +44,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dom(path: Path, address: str, folder: Path) -> str:
-    """The document after its script has run."""
+    """The document after its script has run, in a window of 1280 pixels."""
     assert BROWSER is not None
     options = (
         "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
-        "--disable-component-update --disable-sync --virtual-time-budget=3000 --dump-dom"
+        "--disable-component-update --disable-sync --virtual-time-budget=3000 --dump-dom "
+        "--window-size=1280,900"
     )
     run = subprocess.run(
         [BROWSER, *options.split(), f"--user-data-dir={folder / 'profile'}", f"{path.as_uri()}{address}"],
@@ -196,6 +197,25 @@ def test_answers_mouse_and_keys(folder: Path, tmp_path: Path) -> None:
     assert key[1].startswith("After phase 1: ")
     assert set(address[1][1:].split("&")) == {"view=n2", "metric=acc", "method=finetune", "hide=joint"}
     assert 'class="heat" data-method="finetune"' in shown
+
+
+MEASURE = """<script>
+document.documentElement.dataset.wide = [...document.querySelectorAll(".scroll"), document.documentElement]
+    .map(node => `${node.scrollWidth}/${node.clientWidth}`).join(" ");
+</script>"""
+
+
+@needs_browser
+def test_tables_of_the_docs_fit_the_window(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "results" / "report.html").read_text(encoding="utf-8")
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    measured = tmp_path / "measured.html"
+    measured.write_text(text.replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
+    wide = re.search(r'data-wide="([^"]*)"', dom(measured, "", tmp_path))
+    assert wide is not None
+    sizes = [tuple(map(int, size.split("/"))) for size in wide[1].split()]
+    assert len(sizes) > 5
+    assert all(needed == given > 0 for needed, given in sizes), sizes
 
 
 @needs_browser

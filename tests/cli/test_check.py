@@ -117,7 +117,7 @@ def test_refusals(tyto: Tyto, plain: list[str], tmp_path: Path) -> None:
     file = plain[0].rpartition("@")[0]
     hat = ("-a", "respeaker-4mic-hat")
     assert "no recordings" in tyto("check", *hat).error
-    assert "'left' is no direction" in tyto("check", f"{file}@left", *hat).error
+    assert "'left' is not a direction" in tyto("check", f"{file}@left", *hat).error
     assert "-360 to 360" in tyto("check", f"{file}@nan", *hat).error
     assert "folder that is there" in tyto("check", file, *hat, "-o", tmp_path / "no" / "new.toml").error
     assert "give no files" in tyto("check", file, *hat, "--evaluate", "3").error
@@ -125,7 +125,7 @@ def test_refusals(tyto: Tyto, plain: list[str], tmp_path: Path) -> None:
     listed = tmp_path / "list.csv"
     for content, why in (
         (b"a.wav,90,3\n", "a line is file,azimuth"),
-        (b"a.wav,front\n", "'front' is no direction"),
+        (b"a.wav,front\n", "'front' is not a direction"),
         (b"\xff\xfe\x00", "is not a CSV"),
     ):
         listed.write_bytes(content)

@@ -107,4 +107,4 @@ def test_no_array_is_guessed(tyto: Tyto, home: Path, n_channels: int, rate: int,
 
 def test_commands_without_a_recording_ask_too(tyto: Tyto, home: Path) -> None:
     for arguments in (["new", home / "k.tyto"], ["locate", home / "gone.wav"], ["locate", "-"]):
-        assert "which array? Say --array NAME" in tyto(*arguments).error
+        assert "which array? Name it with --array NAME" in tyto(*arguments).error

@@ -61,7 +61,7 @@ def test_the_first_source_that_has_keys_wins(tmp_path: Path, monkeypatch: pytest
 
 def test_a_named_source_that_fails_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     use_keyring(monkeypatch, "AGE-SECRET-KEY-1")
-    with pytest.raises(SealError, match="the keyring's entry tyto, line 1 is no secret key"):
+    with pytest.raises(SealError, match="the keyring's entry tyto, line 1 is not a secret key"):
         len(keys_at_hand())
     make_key_folder()
     identity_path().symlink_to("nowhere")
@@ -71,7 +71,7 @@ def test_a_named_source_that_fails_is_not_passed_over(monkeypatch: pytest.Monkey
     with pytest.raises(SealError, match="no identity file '/no/such/file'"):
         len(keys_at_hand())
     monkeypatch.setenv("TYTO_IDENTITY", "AGE-SECRET-KEY-1QQ")
-    with pytest.raises(SealError, match="TYTO_IDENTITY, line 1 is no secret key"):
+    with pytest.raises(SealError, match="TYTO_IDENTITY, line 1 is not a secret key"):
         len(keys_at_hand())
 
 

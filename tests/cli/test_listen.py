@@ -51,13 +51,13 @@ def test_a_localizer_listens(tyto: Tyto, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["talk.wav"], "talk.wav is no source: --from FILE"),
+        (["talk.wav"], "talk.wav is not a source: --from FILE"),
         (["--from", DEMO, "--device", "hw:1"], "one sound at a time"),
         (["--from", DEMO, "--rate", "16000"], "for standard input: say - as well"),
         (["--device", "1", "--loop"], "--loop is for a recording"),
         (["-", "--raw", "s16le"], "all three: - --raw s16le --channels 6 --rate 16000"),
         (["-", "--raw", "mp3", "--channels", "6", "--rate", "16000"], "no encoding called 'mp3'"),
-        (["--from", DEMO], r"demo.flac has 4 channels, 16 kHz: perhaps .* Say --array NAME"),
+        (["--from", DEMO], r"demo.flac has 4 channels, 16 kHz: perhaps .* Name it with --array NAME"),
         (["--from", DEMO, "-a", DEMO_ARRAY, "--model", "x.tyto"], "a model has its own array"),
         (["--from", DEMO, "-a", DEMO_ARRAY, "--json", "--screen"], "leave out one of them"),
         (["--from", DEMO, "-a", DEMO_ARRAY, "--screen"], "--screen needs a terminal"),
@@ -66,8 +66,8 @@ def test_a_localizer_listens(tyto: Tyto, tmp_path: Path) -> None:
         (["--from", DEMO, "-a", "pepper", "--background", "fan.wav"], "there is no file fan.wav"),
         (["--from", DEMO, "-a", DEMO_ARRAY, "--odas", "9000"], "--odas is HOST:PORT"),
         (["--from", DEMO, "-a", DEMO_ARRAY, "--mqtt", "home"], "a broker is mqtt://HOST"),
-        (["--from", DEMO, "-a", DEMO_ARRAY, "--mqtt-ca", "x"], "for --mqtt URL, which is not there"),
-        (["--from", DEMO, "-a", DEMO_ARRAY, "--token-file", "x"], "for --websocket HOST:PORT"),
+        (["--from", DEMO, "-a", DEMO_ARRAY, "--mqtt-ca", "x"], "need --mqtt URL"),
+        (["--from", DEMO, "-a", DEMO_ARRAY, "--token-file", "x"], "needs --websocket HOST:PORT"),
         (["--from", DEMO, "-a", DEMO_ARRAY, "--websocket", "0.0.0.0:8765"], "needs a token"),
     ],
 )
@@ -181,7 +181,7 @@ def test_a_sealed_recording_is_what_came(tyto: Tyto, tmp_path: Path) -> None:
     pytest.importorskip("pyrage")
     target = tmp_path / "talk.wav.age"
     assert "tyto keygen" in tyto(*FAST, "--record-sealed", target).error
-    assert "is for --record-sealed" in tyto(*FAST, "--to", "age1x").error
+    assert "--to needs --record-sealed" in tyto(*FAST, "--to", "age1x").error
     tyto("keygen")
     assert "NAME.wav.age" in tyto(*FAST, "--record-sealed", tmp_path / "talk.wav").error
     ran = tyto(*FAST, "--seconds", "3", "--record-sealed", target)

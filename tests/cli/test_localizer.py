@@ -268,7 +268,7 @@ def test_who_is_trusted(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (ran.code, ran.out) == (0, "")
     assert "nobody is trusted yet" in ran.err
     assert "say whom" in tyto("trust", "--remove").error
-    assert "is no key; expected tyto-ed25519:" in tyto("trust", "anna").error
+    assert "is not a key; expected tyto-ed25519:" in tyto("trust", "anna").error
 
 
 @pytest.mark.usefixtures("folder")

@@ -42,7 +42,7 @@ def test_what_is_not_safe_is_refused_before_anything_is_served(
         ([*ARRAY, "--token-file", tmp_path / "none"], "is not a file"),
         ([*ARRAY, "--device", "hw:1"], "--no-input takes no sound"),
         ([*ARRAY, "--model", "k.tyto"], "leave out --array"),
-        ([*ARRAY, "--tls-cert", files.key, "--tls-key", files.key], "no certificate with its key"),
+        ([*ARRAY, "--tls-cert", files.key, "--tls-key", files.key], "not a certificate and its key"),
     ):
         ran = tyto("serve", *arguments)
         assert ran.code == 2

@@ -152,7 +152,7 @@ def test_nothing_is_spent_where_it_cannot_be_written(kit: Kit) -> None:
     (kit.folder / "link").symlink_to("elsewhere")
     os.mkfifo(kit.folder / "pipe")
     for taken in ("k.tyto", "s.age", "notes.txt", "home", "link", "pipe"):
-        with pytest.raises(FileError, match="is no model and stays as it is"):
+        with pytest.raises(FileError, match="is not a model and stays as it is"):
             released(state, kit.folder / taken)
     (kit.folder / "planted.model.sig").symlink_to("notes.txt")
     with pytest.raises(FileError, match="nothing is written through links"):
@@ -202,7 +202,7 @@ def test_an_exact_model_is_sealed_unless_asked_otherwise(kit: Kit) -> None:
     with pytest.raises(TytoError, match="would not be sealed"):
         export_exact(localizer, kit.folder / "q.age", plain=True, keys=keys)
     for taken in ("k.tyto", "s.age"):
-        with pytest.raises(FileError, match="is no model and stays as it is"):
+        with pytest.raises(FileError, match="is not a model and stays as it is"):
             export_exact(localizer, kit.folder / taken, plain=not taken.endswith("age"), keys=keys)
 
 

@@ -76,6 +76,13 @@ def fresh() -> Localizer:
     return new()
 
 
+def test_it_says_in_a_line_what_it_is(localizer: Localizer) -> None:
+    words = f"{localizer.array.name} ({localizer.array.n_mics} microphones, {localizer.array.sample_rate} Hz)"
+    assert repr(localizer) == f"<Localizer of {words}, {localizer.n_frames} frames taught>"
+    model = Localizer.from_bytes(localizer.model.to_bytes())
+    assert repr(model) == f"<Localizer, a model, of {words}, {model.n_frames} frames taught>"
+
+
 # ---- locating
 
 

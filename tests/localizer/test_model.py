@@ -194,7 +194,7 @@ def test_newer_files_of_the_same_version_are_read(data: bytes) -> None:
     for version in (0, 4, True, "1"):
         with pytest.raises(FileError, match=r"has version .* reads 1 to 3"):
             Model.from_bytes(changed(data, version=version))
-    with pytest.raises(FileError, match="is no model of tytoalba but tytoalba-state"):
+    with pytest.raises(FileError, match="is not a model of tytoalba but tytoalba-state"):
         Model.from_bytes(small_state().to_bytes())
 
 

@@ -226,7 +226,7 @@ def test_a_recipe_holds_nothing_that_was_taught(alone: bytes, monkeypatch: pytes
     again = State.of_recipe(taught.recipe())
     assert (again.options, again.array, again.constants) == (taught.options, taught.array, taught.constants)
     assert again.n_frames == 0
-    with pytest.raises(FileError, match="no recipe of tytoalba but tytoalba-state"):
+    with pytest.raises(FileError, match="not a recipe of tytoalba but tytoalba-state"):
         State.of_recipe(alone)
     recipe = taught.recipe()
     monkeypatch.setattr("tytoalba.localizer.state.__version__", "9.9")

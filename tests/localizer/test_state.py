@@ -506,7 +506,7 @@ def test_newer_files_of_the_same_version_are_read(data: bytes) -> None:
     assert State.from_bytes(later).to_bytes() == data
     with pytest.raises(FileError, match=r"has version 2 .* upgrade"):
         State.from_bytes(changed(data, version=2))
-    with pytest.raises(FileError, match="is no state of tytoalba but tytoalba-model"):
+    with pytest.raises(FileError, match="is not a state of tytoalba but tytoalba-model"):
         State.from_bytes(small_state().model().to_bytes())
 
 

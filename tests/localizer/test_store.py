@@ -453,7 +453,7 @@ def test_an_export_replaces_an_older_model_and_nothing_else(kit: Kit) -> None:
     (kit.folder / "notes.txt").write_text("mine")
     before = contents(kit.folder)
     for taken in ("k.tyto", "notes.txt", "home"):
-        with pytest.raises(FileError, match="is no model and stays as it is"):
+        with pytest.raises(FileError, match="is not a model and stays as it is"):
             store.export_exact(localizer, kit.folder / taken, plain=True)
     assert contents(kit.folder) == before
 

@@ -140,9 +140,9 @@ def test_several_keys_comments_and_foreign_line_ends(tmp_path: Path) -> None:
         (b"", "holds no key"),
         (b"# only words\n", "holds no key"),
         (b"\xff\xfe\x00", "is not text"),
-        (b"# fine\nAGE-SECRET-KEY-1SECRETSECRET\n", "line 2 is no secret key"),
-        (b"AGE-PLUGIN-YUBIKEY-1SECRETSECRET\n", "line 1 is no secret key"),
-        (b"age1publicSECRETSECRET\n", "line 1 is no secret key"),
+        (b"# fine\nAGE-SECRET-KEY-1SECRETSECRET\n", "line 2 is not a secret key"),
+        (b"AGE-PLUGIN-YUBIKEY-1SECRETSECRET\n", "line 1 is not a secret key"),
+        (b"age1publicSECRETSECRET\n", "line 1 is not a secret key"),
         (b"-----BEGIN OPENSSH PRIVATE KEY-----\nSECRETSECRET\n", "this ssh key cannot be used"),
         (b"#" * (2**20 + 1), "is larger than"),
         (b"age-encryption.org/v1\n-> X25519 SECRETSECRET\n", "sealed for another key"),
@@ -223,11 +223,11 @@ def test_bad_recipients(tmp_path: Path) -> None:
     secret = str(key.secret)
     for word, why in {
         "nobody": "no recipient or file of recipients 'nobody'",
-        public(key)[:-1]: "no valid recipient",
+        public(key)[:-1]: "not a valid recipient",
         secret: "that is a secret key",
         str(tmp_path / "key.txt"): "line 3: that is a secret key",
         str(tmp_path / "empty"): "names no recipient",
-        str(tmp_path / "odd"): "line 3: 'friend' is no recipient",
+        str(tmp_path / "odd"): "line 3: 'friend' is not a recipient",
         str(tmp_path): "is not a file",
     }.items():
         with pytest.raises(SealError, match=why) as caught:

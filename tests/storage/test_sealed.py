@@ -127,9 +127,9 @@ def test_passphrase_is_asked_for_when_needed_and_again_when_it_fails() -> None:
     ("recipients", "why"),
     [
         ([], "nobody to seal for"),
-        (["age1qqqq"], "no valid recipient"),
-        (["you"], "'you' is no recipient"),
-        (["ssh-ed25519 AAAA"], "no valid recipient"),
+        (["age1qqqq"], "not a valid recipient"),
+        (["you"], "'you' is not a recipient"),
+        (["ssh-ed25519 AAAA"], "not a valid recipient"),
         ([Passphrase("a"), Passphrase("b")], "a passphrase seals alone"),
     ],
 )

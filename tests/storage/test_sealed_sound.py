@@ -156,7 +156,7 @@ def test_a_name_that_cannot_be_is_refused_at_once(tmp_path: Path, keys: Keys) ->
             SealedSound(tmp_path / name, 3, 16000, [public(keys[0])])
     with pytest.raises(SealError, match="nobody to seal for"):
         SealedSound(tmp_path / "talk.wav.age", 3, 16000, [])
-    with pytest.raises(SealError, match="is no recipient"):
+    with pytest.raises(SealError, match="is not a recipient"):
         SealedSound(tmp_path / "talk.wav.age", 3, 16000, ["me"])
     assert (tmp_path / "old.wav.age").read_bytes() == b"precious"
 

@@ -116,9 +116,9 @@ def test_files_that_are_no_keys(tmp_path: Path) -> None:
     locked = private.private_bytes(*form, to.BestAvailableEncryption(b"words"))
     path = tmp_path / "key.pem"
     for content, why in [
-        (b"", "no private key"),
-        (b"\xff\x00 junk", "no private key"),
-        (b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "no private key"),
+        (b"", "not a private key"),
+        (b"\xff\x00 junk", "not a private key"),
+        (b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "not a private key"),
         (other, "only Ed25519"),
         (locked, "is locked with a passphrase; name a key without one"),
         (b"x" * (LARGEST + 1), "larger than"),
@@ -231,7 +231,7 @@ def test_trust_store_keeps_the_users_remarks(tmp_path: Path) -> None:
 def test_trust_store_refuses_what_is_no_key(tmp_path: Path) -> None:
     store = TrustStore(tmp_path / "trusted")
     for bad in ("", "friend", OURS.fingerprint[:-1], OURS.fingerprint + "\n" + THEIRS.fingerprint):
-        with pytest.raises(KeyFileError, match="is no key"):
+        with pytest.raises(KeyFileError, match="is not a key"):
             store.add(bad)
     for comment in (f"x\n{THEIRS.fingerprint}", "x\u2028y", "x" * 201, "\u202eevil"):
         with pytest.raises(KeyFileError, match="a comment is one line"):
@@ -239,7 +239,7 @@ def test_trust_store_refuses_what_is_no_key(tmp_path: Path) -> None:
     assert not store.path.exists()
     store.path.touch(0o600)
     store.path.write_text(f"# my friends\n\n{OURS.fingerprint} den\nnonsense here\n")
-    with pytest.raises(KeyFileError, match="line 4: 'nonsense' is no key"):
+    with pytest.raises(KeyFileError, match="line 4: 'nonsense' is not a key"):
         store.list()
     store.path.write_bytes(b"\xff\xfe\n")
     with pytest.raises(KeyFileError, match="line 1"):

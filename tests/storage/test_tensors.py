@@ -134,10 +134,10 @@ def test_older_versions_and_unknown_entries_are_read() -> None:
 
 
 def test_other_kinds_are_named() -> None:
-    with pytest.raises(FileError, match="it is no state of tytoalba but tytoalba-thing"):
+    with pytest.raises(FileError, match="it is not a state of tytoalba but tytoalba-thing"):
         unpack(DATA, "state", 1, "it")
     for text in ('{"a": 1}', "[]", "3", '{"format": null}', '{"format": {"tytoalba-thing": 1}}'):
-        with pytest.raises(FileError, match="it is no thing of tytoalba but"):
+        with pytest.raises(FileError, match="it is not a thing of tytoalba but"):
             read(written(text))
 
 

@@ -340,7 +340,7 @@ def test_what_is_no_file_is_not_written_to(
 def test_devices_stay(device: str) -> None:
     with pytest.raises(FileError, match=r"a device, a pipe or a socket.*- for standard output"):
         write_whole(device, SECRET)
-    with pytest.raises(FileError, match="is no name of a file"):
+    with pytest.raises(FileError, match="cannot be the name of a file"):
         write_whole("\0", SECRET)
 
 

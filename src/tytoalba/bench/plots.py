@@ -15,7 +15,7 @@ from tytoalba.learning.prior.calibration import reliability
 from tytoalba.localizer.stream import Located
 from tytoalba.signal.angles import signed_difference
 from tytoalba.signal.array import MicArray
-from tytoalba.signal.metrics import match
+from tytoalba.signal.metrics import hits
 from tytoalba.storage.writing import whole_file
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def plot_errors(outcomes: dict[str, Outcome], title: str) -> Figure:
         true = outcome.reference[:, 0]
         off = signed_difference(outcome.estimate[:, 0], true)
         axes.scatter(true, true + off, s=5, alpha=0.35, color=colour, label=name)
-        hit = match(outcome.reference, outcome.estimate)[:, 0] <= 5
+        hit = hits(outcome.reference, outcome.estimate)[:, 0]
         sector = (true // 15).astype(int)
         share = [100 * hit[sector == s].mean() if (sector == s).any() else np.nan for s in range(24)]
         middle = np.deg2rad(np.arange(24) * 15 + 7.5)

@@ -157,7 +157,7 @@ def _print_model(report: dict[str, Any]) -> None:
     attacks, private = report["attacks"], report["private"]
     if not attacks["possible"]:
         out.print(f"the weights cannot be attacked here: {attacks['why']}")
-        say("that is no proof: somebody else may have it")
+        say("that proves nothing: somebody else may have it")
     else:
         degrees, sums = attacks["places"]["degrees"], attacks["sums"]
         shown = ", ".join(f"{degree:g}" for degree in degrees)

@@ -137,7 +137,7 @@ def _degrees(text: str, where: str) -> float:
     try:
         angle = float(text)
     except ValueError:
-        raise TytoError(f"{where}: {text!r} is no direction; degrees such as 90 are") from None
+        raise TytoError(f"{where}: {text!r} is not a direction; give degrees, such as 90") from None
     if not -360.0 <= angle <= 360.0:
         raise TytoError(f"{where}: a direction is degrees from -360 to 360, got {text}")
     return angle

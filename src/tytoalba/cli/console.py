@@ -312,7 +312,7 @@ def chosen_array(
                 raise ArrayError(f"{source}: {error}") from error
     hint = _looks_like(recording, shape)
     raise ArrayError(
-        f"which array?{hint} Say --array NAME (`tyto array list` has the names), or once for all: tyto "
+        f"which array?{hint} Name it with --array NAME (`tyto array list` shows them), or set it once: tyto "
         "config array NAME"
     )
 

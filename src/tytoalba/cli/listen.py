@@ -189,7 +189,7 @@ def _recipients(record_sealed: Path | None, to: list[str] | None) -> list[str]:
     """For whom the recording is sealed; what cannot be is refused."""
     if record_sealed is None:
         if to:
-            raise TytoError("--to is for --record-sealed NAME.wav.age, which is not there")
+            raise TytoError("--to needs --record-sealed NAME.wav.age")
         return []
     from tytoalba.storage.keys import default_recipients, parse_recipients
     from tytoalba.storage.sealed_sound import checked_target

@@ -83,7 +83,7 @@ def chosen_source(
     """One source, or a refusal that says how to name one; nothing is opened yet."""
     if standard_input not in (None, "-"):
         raise TytoError(
-            f"{standard_input} is no source: --from FILE plays a recording, --device NAME is a sound card, "
+            f"{standard_input} is not a source: --from FILE plays a recording, --device NAME is a sound card "
             "and - is standard input"
         )
     raw = (encoding, channels, rate)

@@ -81,9 +81,9 @@ def asked_outputs(
     from tytoalba.live.outputs.addresses import parse_address
 
     if mqtt is None and (mqtt_password_file or mqtt_ca):
-        raise TytoError("--mqtt-password-file and --mqtt-ca are for --mqtt URL, which is not there")
+        raise TytoError("--mqtt-password-file and --mqtt-ca need --mqtt URL")
     if websocket is None and token_file is not None:
-        raise TytoError("--token-file is for --websocket HOST:PORT, which is not there")
+        raise TytoError("--token-file needs --websocket HOST:PORT")
 
     def address(text: str | None, option: str) -> Address | None:
         return None if text is None else parse_address(text, option)
@@ -152,7 +152,7 @@ def secret(path: Path | None, variable: str, option: str) -> str | None:
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError as error:
-        raise TytoError(f"{path} is no text; {option} takes a file with one line") from error
+        raise TytoError(f"{path} is not text; {option} takes a file with one line") from error
     if not lines or not lines[0].strip():
         raise TytoError(f"{path} is empty; {option} takes a file with one line")
     return lines[0].strip()

@@ -143,8 +143,8 @@ def _require_safe(address: Address, token: str | None, tls: Tls | None, insecure
     if tls is None and not insecure:
         raise TytoError(
             f"{address} can be reached from other machines and needs TLS: --tls-cert and --tls-key "
-            "(docs/serve.md makes them in one line). --insecure serves without, and who is between hears "
-            "the token and where people are"
+            "(docs/serve.md makes them in one line). --insecure serves without, and anybody on the way can "
+            "read the token and where people are"
         )
 
 

@@ -177,5 +177,5 @@ def open_source(
         preset = data.removeprefix(SIMULATED)
         return SimulatedSource(preset, mics, part, size, speech=speech, seed=seed)
     if array is not None or speech is not None or size != 1.0 or seed:
-        raise DataError(f"{data} is no simulation: leave out --array, --size, --speech and --seed")
+        raise DataError(f"{data} is not a simulation: leave out --array, --size, --speech and --seed")
     return FolderSource(Path(data).expanduser(), part)

@@ -212,5 +212,5 @@ def _mended(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[Fa
     if not damaged.any():
         return samples, ()
     channels = tuple(int(channel) for channel in np.flatnonzero(damaged.any(axis=1)))
-    text = "samples that are no numbers came and count as silence; is the encoding right, or a driver broken?"
+    text = "samples that are not numbers count as silence; is the encoding right, or a driver broken?"
     return np.where(damaged, np.float32(0), samples), (Fault("damaged", channels, text),)

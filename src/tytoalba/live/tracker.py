@@ -54,6 +54,12 @@ class Track:
         Seconds: when it was first heard.
     speaking : bool
         Whether it talks now.
+
+    Examples
+    --------
+    >>> one = Track(id=1, azimuth=350.0, probability=0.9, since=0.3, speaking=True)
+    >>> one.at(5.0).azimuth, one.azimuth
+    (5.0, 350.0)
     """
 
     id: int
@@ -162,6 +168,10 @@ class Tracker:
             Seconds, of the middle of the frame; it must rise.
         level : float, optional
             dB of full scale; a background that is learned by itself needs it.
+
+        Returns
+        -------
+        list of Track
         """
         if not time > self._last or not math.isfinite(time):
             raise TytoError(f"time must rise from frame to frame, got {time} s after {self._last} s")

@@ -88,7 +88,23 @@ class Following:
         self._stream.use(tracking_stream(localizer).finder)
 
     def feed(self, block: NDArray[Any]) -> list[Moment]:
-        """Take a block (n_mics, any length) at the array's rate; give the frames that are now complete."""
+        """Take a block of sound, give the frames that are now complete.
+
+        Parameters
+        ----------
+        block : array, (n_mics, any length)
+            Floats in [-1, 1] at the array's rate.
+
+        Returns
+        -------
+        list of Moment
+            Who is there in each frame: `time`, `level`, `tracks`, `scores`.
+
+        Raises
+        ------
+        AudioError
+            A block that cannot be right.
+        """
         return [self._moment(heard) for heard in self._stream.hear(block)]
 
     def run(self, blocks: Iterable[NDArray[Any]]) -> Iterator[Moment]:

@@ -170,4 +170,4 @@ def refuse_taken(path: Path, keys: Keys, form: Form = AS_MODEL) -> None:
         except TytoError:
             is_model = False
     if not is_model:
-        raise FileError(f"{path} is there already, is no {form.name} and stays as it is; choose another name")
+        raise FileError(f"{path} exists, is not a {form.name} and stays as it is; choose another name")

@@ -282,11 +282,11 @@ def native_recipient(text: str) -> Any:
     if text.upper().startswith("AGE-SECRET-KEY-"):
         raise SealError("that is a secret key, to be shown to nobody; seal for its public key, age1...")
     if not text.startswith(("age1", "ssh-")):
-        raise SealError(f"{text[:40]!r} is no recipient; expected age1..., ssh-ed25519 ... or ssh-rsa ...")
+        raise SealError(f"{text[:40]!r} is not a recipient; expected age1..., ssh-ed25519 ... or ssh-rsa ...")
     try:
         return (pyrage.ssh if text.startswith("ssh-") else pyrage.x25519).Recipient.from_str(text)
     except pyrage.RecipientError as error:
-        raise SealError(f"{text[:80]!r} is no valid recipient ({error}); was it copied whole?") from error
+        raise SealError(f"{text[:80]!r} is not a valid recipient ({error}); was it copied whole?") from error
 
 
 def load_pyrage() -> Any:

@@ -78,8 +78,8 @@ def parse_identities(text: str, name: str) -> list[Identity]:
             secret = pyrage.x25519.Identity.from_str(line)
         except pyrage.IdentityError as error:
             raise SealError(
-                f"{name}, line {number} is no secret key; expected AGE-SECRET-KEY-1..., as tyto keygen and "
-                "age-keygen write it"
+                f"{name}, line {number} is not a secret key; expected AGE-SECRET-KEY-1..., as tyto keygen "
+                "and age-keygen write it"
             ) from error
         found.append(Identity(line, str(secret.to_public())))
     if not found:

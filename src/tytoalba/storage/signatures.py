@@ -71,7 +71,7 @@ class SigningKey:
             raise KeyFileError(f"{path} is locked with a passphrase; name a key without one") from error
         except (ValueError, UnsupportedAlgorithm) as error:
             raise KeyFileError(
-                f"{path}: this is no private key in PKCS8 PEM; name another file in TYTO_SIGNING_KEY"
+                f"{path}: this is not a private key in PKCS8 PEM; name another file in TYTO_SIGNING_KEY"
             ) from error
         if not isinstance(private, Ed25519PrivateKey):
             raise KeyFileError(f"{path} holds a key of another sort; only Ed25519 keys sign here")
@@ -166,7 +166,7 @@ class TrustStore(Container[str]):
                 continue
             if not is_fingerprint(fingerprint):
                 raise KeyFileError(
-                    f"{self.path}, line {number}: {fingerprint[:60]!r} is no key; "
+                    f"{self.path}, line {number}: {fingerprint[:60]!r} is not a key; "
                     f"a line is {PREFIX}... and a comment: correct or remove it"
                 )
             keys[fingerprint] = comment.strip()
@@ -175,7 +175,7 @@ class TrustStore(Container[str]):
     def add(self, fingerprint: str, comment: str = "") -> None:
         """Trust a key from now on; a comment says whose it is."""
         if not is_fingerprint(fingerprint):
-            raise KeyFileError(f"{fingerprint[:60]!r} is no key; expected {PREFIX} and 43 letters")
+            raise KeyFileError(f"{fingerprint[:60]!r} is not a key; expected {PREFIX} and 43 letters")
         if not is_plain(comment, 200):
             raise KeyFileError("a comment is one line of up to 200 printable characters")
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -109,7 +109,7 @@ def unpack(data: bytes, kind: str, version: int, what: str) -> tuple[dict[str, A
         text = header_of(data)
         header = _object(text)
         if (other := header.get("format")) != f"tytoalba-{kind}":
-            raise FileError(f"{what} is no {kind} of tytoalba but {str(other or 'something else')[:40]}")
+            raise FileError(f"{what} is not a {kind} of tytoalba but {str(other or 'something else')[:40]}")
         found = header.get("version")
         if type(found) is not int or not 1 <= found <= version:
             newer = type(found) is int and found > version
@@ -146,7 +146,7 @@ def header_of(data: bytes) -> str:
     table = parse_json(data[8 : 8 + length], object_pairs_hook=_once)
     text = table["__metadata__"]["tytoalba"]
     if not isinstance(text, str):
-        raise TypeError("its header is no text")
+        raise TypeError("its header is not text")
     return text
 
 

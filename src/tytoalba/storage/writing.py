@@ -125,7 +125,7 @@ def require_writable(path: str | Path, replace: bool = True) -> None:
     except FileNotFoundError:
         return
     except ValueError as error:
-        raise FileError(f"{str(path)!r} is no name of a file: {error}") from error
+        raise FileError(f"{str(path)!r} cannot be the name of a file: {error}") from error
     kind = found.st_mode
     if not replace:
         raise FileExistsError(errno.EEXIST, "is there already and stays as it is", str(path))

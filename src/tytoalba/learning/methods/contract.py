@@ -14,6 +14,7 @@ from tytoalba.learning.method import Memory, Method, Task
 from tytoalba.learning.phases import Phase, groups
 from tytoalba.signal.array import load_array
 from tytoalba.signal.gcc import GccPhat
+from tytoalba.storage.tensors import pack, unpack
 
 Factory = Callable[[Task], Method]
 
@@ -117,12 +118,11 @@ def check_untaught_directions(factory: Factory, task: Task) -> None:
 
 def check_memory_is_all(factory: Factory, task: Task) -> None:
     """Memory, written as a file and restored into a fresh method, gives the same scores and goes on alike."""
-    from safetensors.numpy import load
-
     phases = toy_phases(task)
     method, fresh = factory(task), factory(task)
     _taught(method, phases if method.sees_everything else phases[:2])
-    fresh.restore(load(_saved(method.memory())))
+    _, memory = unpack(_saved(method.memory()), "memory", 1, "the memory")
+    fresh.restore(memory)
     _same_state(method, fresh, phases, "after restore(memory()) on a fresh method")
     if not method.sees_everything:
         method.learn(phases[2])
@@ -238,12 +238,10 @@ def _all_frames(phases: Sequence[Phase]) -> NDArray[np.float32]:
 
 
 def _saved(memory: Memory) -> bytes:
-    """Memory as the bytes of a safetensors file: the same bytes, the same memory."""
-    from safetensors.numpy import save
-
+    """Memory as the bytes of a file: the same bytes, the same memory."""
     for name, array in memory.items():
         _require(isinstance(array, np.ndarray), f"memory {name!r} must be a numpy array, got {type(array)}")
-    return save({name: np.array(memory[name], order="C") for name in sorted(memory)})
+    return pack("memory", 1, {}, memory)
 
 
 def _same_state(a: Method, b: Method, phases: Sequence[Phase], what: str) -> None:

@@ -209,7 +209,7 @@ def _checked_paths(
             raise TytoError(f"{file} is a folder, not a file to write")
         folder = next(parent for parent in file.absolute().parents if parent.exists())
         if not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise TytoError(f"{file} cannot be written: {folder} is no folder that one may write to")
+            raise TytoError(f"{file} cannot be written: {folder} is not a folder that you may write to")
     if cache and Path(cache).exists() and not Path(cache).is_dir():
         raise TytoError(f"{cache} is a file, not a folder to keep scenes in")
     return path

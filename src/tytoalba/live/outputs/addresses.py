@@ -52,7 +52,7 @@ def parse_address(text: str, option: str, port: int | None = None) -> Address:
         except ValueError as error:
             raise TytoError(f"{expected}; {host!r} in brackets is no IPv6 address") from error
     elif not _NAME.fullmatch(host) or len(host) > 253:
-        raise TytoError(f"{expected}; {host!r} is no name or number of a host")
+        raise TytoError(f"{expected}; {host!r} is not a host name or address")
     number = int(found["port"]) if found["port"] else port
     if number is None:
         raise TytoError(f"{expected}; got {text!r}, without a port")

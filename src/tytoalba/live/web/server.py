@@ -47,7 +47,7 @@ class Tls:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password="")
         except (ssl.SSLError, OSError, ValueError) as error:
             raise TytoError(
-                f"{self.certificate} and {self.key} are no certificate with its key, in PEM, without a "
+                f"{self.certificate} and {self.key} are not a certificate and its key, in PEM, without a "
                 f"passphrase ({error})"
             ) from error
 

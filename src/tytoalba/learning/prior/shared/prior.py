@@ -72,7 +72,7 @@ class SharedWeights:
             header, arrays = read_tensors(path)
             found = header["format"], header["version"], header["network"]
             if found != (FORMAT, VERSION, SHARED):
-                raise PriorError(f"{path} is no network for every array that this program reads")
+                raise PriorError(f"{path} is not a network for every array that this program can read")
             weights = cls(arrays, header["about"], header["constants"])
         except (FileError, LookupError, TypeError) as error:
             raise PriorError(f"{path} is damaged or no network for every array: {error}") from error

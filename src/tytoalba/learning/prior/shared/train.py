@@ -216,7 +216,7 @@ def _resumed(
         network.load_state_dict(state)
         step = int(header["step"])
     except (LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is no checkpoint of this recipe: {error}") from error
+        raise DataError(f"{path} is not a checkpoint of this recipe: {error}") from error
     if not 0 <= step <= recipe.steps:
         raise DataError(f"{path} is of step {step}, of {recipe.steps} that the recipe has")
     return step, network
