@@ -34,6 +34,7 @@ from tytoalba.storage.keys import read_identities
 from tytoalba.storage.ledger import Ledger, keyed_id
 from tytoalba.storage.remembered import remembered_path
 from tytoalba.storage.signatures import SigningKey, sign_file
+from tytoalba.storage.steps import Facts
 
 SEEDS = Path(__file__).with_name("seeds")
 ODAS = b"""# a microphone array
@@ -116,7 +117,7 @@ def _ledgers() -> dict[str, bytes]:
         for number, what in enumerate(("learned", "forgot", "merged"), 2):
             ledger.append(what, str(number) * 64, number, keyed_id(key, bytes([number])))
         later = Ledger.open(Path(folder) / "b.ledger", key)
-        summed = {"first": "9" * 64, "steps": 7, "exported": 1, "budget": 10.0, "spent": 0.5}
+        summed: Facts = {"first": "9" * 64, "steps": 7, "exported": 1, "budget": 10.0, "spent": 0.5}
         later.append("summary", "1" * 64, about=summed)
         later.append("exported", "1" * 64, about={"unit": "lesson", "epsilon": 3.0, "noise": 1.64})
         later.append("learned", "2" * 64, 2, keyed_id(key, b"2"))

@@ -73,9 +73,7 @@ def feature_set() -> FeatureSet:
     return FeatureSet(X, azimuth, numbers, np.array([0, 1, 0, 1], np.int32), ("a", "b"), ARRAY, gcc)
 
 
-def state(
-    *lessons: int, kept: int | None = None, of: Prior | None = None, frontend: int = USUAL
-) -> State:
+def state(*lessons: int, kept: int | None = None, of: Prior | None = None, frontend: int = USUAL) -> State:
     """A state that learned these lessons; one of them is kept. of: its prior, if not `prior`."""
     made = State.new(ARRAY, of or prior(), seed=5, n_features=N_FEATURES, frontend=frontend)
     for number in lessons:
