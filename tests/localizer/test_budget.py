@@ -118,6 +118,13 @@ def test_promises_that_are_none_are_refused(epsilon: float, delta: float) -> Non
         needed_noise(epsilon, delta)
 
 
+def test_a_promise_that_no_noise_is_proven_to_keep_is_refused() -> None:
+    """The accountant has no bound that low: more noise would not make the promise any truer."""
+    with pytest.raises(TytoError, match=r"epsilon 0\.01 with delta 1e-12 cannot be proven"):
+        needed_noise(0.01, 1e-12)
+    assert left_of(10.0, 0.0, 1e-12) > 1
+
+
 def test_without_dp_accounting_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "has_accounting", lambda: False)
     with pytest.raises(MissingExtraError, match=r"tytoalba\[privacy\]"):

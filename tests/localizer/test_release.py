@@ -255,6 +255,12 @@ def test_other_units_are_refused() -> None:
         private_model(device(1), unit="house")  # type: ignore[arg-type]
 
 
+def test_noise_beyond_what_can_be_drawn_is_refused_in_words() -> None:
+    with pytest.raises(TytoError, match=r"more noise than can be drawn for the unit person.*larger epsilon"):
+        private_model(device(1), 0.01, unit="person")
+    assert private_model(device(1), 0.01).model.offset is not None
+
+
 # ---- sums for releases in states ----
 
 

@@ -107,13 +107,15 @@ def _model(path: Path, _how: str) -> None:
 
 
 def _prior(path: Path, _how: str) -> None:
-    from tytoalba.learning.prior.prior import Prior
+    from tytoalba.learning.prior.files import load_prior, prior_of_parts
 
-    prior = Prior.load(path)
+    prior = load_prior(path)
     header, arrays = prior.parts()
-    again, values = Prior.from_parts(header, arrays, "again").parts()
+    again, values = prior_of_parts(header, arrays, "again").parts()
     require(repr(again) == repr(header), "the prior is another one when it is written and read")
     require(all(np.array_equal(arrays[name], values[name]) for name in arrays), "its arrays are others")
+    found = prior.logits(np.zeros((1, prior.gcc.n_features), np.float32))
+    require(bool(np.isfinite(found).all()), "NaN")
 
 
 def _array(path: Path, _how: str) -> None:

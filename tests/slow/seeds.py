@@ -26,12 +26,15 @@ from tytoalba.bench.data import BenchData, Frames
 from tytoalba.data.simulation.stems import Stems
 from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.localizer import store
+from tytoalba.localizer.frontend import STEADY
+from tytoalba.localizer.release import private_model
 from tytoalba.signal.array import load_array
 from tytoalba.storage.age import Identity, seal_bytes
 from tytoalba.storage.keys import read_identities
 from tytoalba.storage.ledger import Ledger, keyed_id
 from tytoalba.storage.remembered import remembered_path
 from tytoalba.storage.signatures import SigningKey, sign_file
+from tytoalba.storage.steps import Facts
 
 SEEDS = Path(__file__).with_name("seeds")
 ODAS = b"""# a microphone array
@@ -67,6 +70,8 @@ def main(anew: Collection[str] = ()) -> None:
 
 def _states() -> dict[str, bytes]:
     taught = {"new": small.state(), "taught": small.state(0, 1), "kept": small.state(0, 1, 2, kept=1)}
+    taught["shared"] = small.state(0, 1, of=small.shared_prior())
+    taught["steady"] = small.state(0, 1, frontend=STEADY)
     made = {name: state.to_bytes() for name, state in taught.items()}
     return {**made, "old": _as_before(small.state(0, 1).to_bytes())}
 
@@ -82,7 +87,18 @@ def _as_before(data: bytes) -> bytes:
 
 
 def _models() -> dict[str, bytes]:
-    return {"untaught": small.state().model().to_bytes(), "taught": small.state(0, 1).model().to_bytes()}
+    steady, private = small.state(0, 1, of=small.shared_prior(), frontend=STEADY), small.localizer(0, 1)
+    made = {
+        "untaught": small.state().model(),
+        "taught": small.state(0, 1).model(),
+        "steady": steady.model(),
+        "private": private_model(private).model,
+    }
+    return {name: model.to_bytes() for name, model in made.items()}
+
+
+def _priors() -> dict[str, bytes]:
+    return {"trio": _saved(small.prior().save), "shared": _saved(small.shared_prior().save)}
 
 
 def _saved(save: Callable[[Path], object], suffix: str = "") -> bytes:
@@ -100,12 +116,20 @@ def _ledgers() -> dict[str, bytes]:
         ledger.append("created", "1" * 64)
         for number, what in enumerate(("learned", "forgot", "merged"), 2):
             ledger.append(what, str(number) * 64, number, keyed_id(key, bytes([number])))
+        later = Ledger.open(Path(folder) / "b.ledger", key)
+        summed: Facts = {"first": "9" * 64, "steps": 7, "exported": 1, "budget": 10.0, "spent": 0.5}
+        later.append("summary", "1" * 64, about=summed)
+        later.append("exported", "1" * 64, about={"unit": "lesson", "epsilon": 3.0, "noise": 1.64})
+        later.append("learned", "2" * 64, 2, keyed_id(key, b"2"))
+        later.append("recovered", "1" * 64, about={"step": 3})
+        later.append("restored", "3" * 64, about={"step": 1, "undone": 2, "spent": -1})
         state = Path(folder) / "state.tyto"
         store.create(state, small.localizer())
         with store.edit(state) as localizer:
             localizer.merge(small.localizer(0))
         return {
             "steps": ledger.path.read_bytes(),
+            "later": later.path.read_bytes(),
             "state": state.with_name("state.tyto.ledger").read_bytes(),
             "golden": (GOLDEN / "plain.tyto.ledger").read_bytes(),
         }
@@ -253,7 +277,7 @@ def _trusted() -> dict[str, bytes]:
 MAKERS: dict[str, Callable[[], dict[str, bytes]]] = {
     "state": _states,
     "model": _models,
-    "prior": lambda: {"trio": _saved(small.prior().save)},
+    "prior": _priors,
     "array": lambda: {n: load_array(n).to_toml().encode() for n in ("pepper", "respeaker-usb-4", "linear-4")},
     "odas": lambda: {"four": ODAS},
     "ledger": _ledgers,

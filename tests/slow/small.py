@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,10 @@ from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.exact import layout
 from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.learning.prior.prior import Prior
-from tytoalba.learning.prior.registry import shipped_priors
+from tytoalba.learning.prior.registry import shared_weights, shipped_priors
+from tytoalba.learning.prior.shared.exact import quantised, shapes
+from tytoalba.learning.prior.shared.prior import SharedWeights
+from tytoalba.localizer.frontend import USUAL
 from tytoalba.localizer.localizer import Localizer
 from tytoalba.localizer.state import Kept, State
 from tytoalba.signal.array import MicArray
@@ -36,6 +40,16 @@ def prior() -> Prior:
     made = Prior.quantised(ARRAY, gcc, weights, about={"n_frames": 1}).with_frames(features(3, 99))
     calibrated = Prior.load(shipped_priors()["respeaker-usb-4"]).constants
     return replace(made, constants={name: calibrated[name] for name in ("blends", "counting")})
+
+
+@cache
+def shared_prior() -> Prior:
+    """The same behind a network for every array."""
+    rng, weights = np.random.default_rng(0), dict[str, NDArray[Any]]()
+    for name, shape in shapes(2, 2, 1, 1).items():
+        weights |= quantised(name, 0.05 * rng.normal(size=shape), 0.05 * rng.normal(size=shape[1]))
+    made = SharedWeights(weights, {"n_frames": 1}, shared_weights().constants)
+    return made.prior(ARRAY).with_frames(features(3, 99))
 
 
 def features(n: int, seed: int = 0) -> NDArray[np.float32]:
@@ -59,9 +73,9 @@ def feature_set() -> FeatureSet:
     return FeatureSet(X, azimuth, numbers, np.array([0, 1, 0, 1], np.int32), ("a", "b"), ARRAY, gcc)
 
 
-def state(*lessons: int, kept: int | None = None) -> State:
-    """A state that learned these lessons; one of them is kept."""
-    made = State.new(ARRAY, prior(), seed=5, n_features=N_FEATURES)
+def state(*lessons: int, kept: int | None = None, of: Prior | None = None, frontend: int = USUAL) -> State:
+    """A state that learned these lessons; one of them is kept. of: its prior, if not `prior`."""
+    made = State.new(ARRAY, of or prior(), seed=5, n_features=N_FEATURES, frontend=frontend)
     for number in lessons:
         made.teach(phase(number), Kept("anna", (37.0 * number,), WHEN) if number == kept else None)
     return made

@@ -60,7 +60,13 @@ def needed_noise(epsilon: float, delta: float) -> float:
     1.64
     """
     check_promise(epsilon, delta)
-    return _needed(float(epsilon), float(delta))
+    noise = _needed(float(epsilon), float(delta))
+    if epsilon_of(spent_by(noise), delta) > epsilon:
+        raise TytoError(
+            f"epsilon {epsilon:g} with delta {delta:g} cannot be proven, whatever the noise: choose larger "
+            "ones"
+        )
+    return noise
 
 
 @cache
@@ -140,6 +146,6 @@ def left_of(budget: float, spent: float, delta: float) -> float:
     low, high, total = 0, int(100 * min(budget, LARGEST_BUDGET)), min(delta, DELTA)
     while low < high:
         middle = (low + high + 1) // 2
-        fits = epsilon_of(spent + spent_by(needed_noise(middle / 100, delta)), total) <= budget + SLACK
+        fits = epsilon_of(spent + spent_by(_needed(middle / 100, delta)), total) <= budget + SLACK
         low, high = (middle, high) if fits else (low, middle - 1)
     return low / 100

@@ -26,7 +26,7 @@ from tytoalba.errors import TytoError
 from tytoalba.localizer.budget import DELTA, EPSILON, needed_noise
 from tytoalba.localizer.frontend import USUAL
 from tytoalba.localizer.model import Model
-from tytoalba.localizer.noise import Source, discrete_gaussian
+from tytoalba.localizer.noise import LARGEST_SIGMA, Source, discrete_gaussian
 from tytoalba.localizer.offsets import BOUND, N_COEFFICIENTS, N_SUMS, Whole, clipped, offset_curve
 from tytoalba.texts.printing import plural
 
@@ -150,6 +150,11 @@ def private_model(
     else:
         sums, bound = sums_of(state, unit)
         sigma = ceil(needed * bound)
+        if sigma > LARGEST_SIGMA:
+            raise TytoError(
+                f"epsilon {epsilon:g} with delta {delta:g} needs more noise than can be drawn for the unit "
+                f"{unit}, and nothing would be left of what was taught: choose a larger epsilon"
+            )
         found = judging.estimate(sums + discrete_gaussian(N_SUMS, sigma, source), sigma, unit)
         noise = sigma / bound
     coefficients, worth = judging.judged(found, state.prior)
