@@ -84,6 +84,16 @@ def test_json_says_all(tyto: Tyto, swapped: list[str]) -> None:
     assert found["written"] is None
 
 
+def test_what_the_command_can_do_next_is_said(tyto: Tyto, swapped: list[str], tmp_path: Path) -> None:
+    hat = ("-a", "respeaker-4mic-hat")
+    assert "-o FILE writes" in tyto("check", *swapped, *hat).err
+    files = [text.rpartition("@")[0] for text in swapped]
+    assert "a.wav@0 b.wav@90" in tyto("check", *files, *hat).err
+    turned = [f"{record(tmp_path, Wiring((1, 0, 2, 3), turn=45.0).applied(SQUARE), a)}@{a}" for a in AROUND]
+    assert "--turned looks for that" in tyto("check", *turned, *hat).err
+    assert "--turned" not in tyto("check", *turned, *hat, "--turned").err
+
+
 def test_too_little_speech_is_said_and_has_no_number(tyto: Tyto, plain: list[str]) -> None:
     words = tyto("check", plain[0], "-a", "respeaker-4mic-hat")
     assert words.code == 0

@@ -98,8 +98,15 @@ def test_a_narrow_terminal_has_a_table() -> None:
         "  1       40   0.97    0:00  speaks",
         "  2      250   0.61    1:03",
     ]
+    assert lines[-3] == "level -34 dB  lost 12  latency 31 ms"
     many = picture(view(*map(track, range(1, 10))), 40, 8).lines()
     assert "    and 7 more" in many
+
+
+def test_a_peak_has_no_holes_in_a_large_terminal() -> None:
+    rows = picture(view(), 150, 60).lines()[1:46]
+    peak = [line.strip("⠀ ") for line in rows[8:14]]
+    assert all(line.count("⣿") >= 5 for line in peak), rows
 
 
 def test_faults_and_remarks_are_below() -> None:

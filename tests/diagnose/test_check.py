@@ -119,7 +119,7 @@ def test_an_order_and_a_turn_together_need_the_longer_search() -> None:
     assert same_places(found.corrected, truth.applied(SQUARE))
     short = check_array(recordings, SQUARE)
     assert short.corrected is None
-    assert "--turned" in short.findings[-1].remedy
+    assert "four known directions" in short.findings[-1].remedy
 
 
 def test_a_rectangle_that_is_nearly_square_is_taken_to_be_mounted_as_filed() -> None:

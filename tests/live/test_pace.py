@@ -28,7 +28,24 @@ def test_another_rate_is_told(said: int, real: int) -> None:
         (fault,) = fed(said, real, **how).faults
         assert fault.kind == "rate"
         assert str(real) in fault.text
-    assert fed(said, real, seconds=1.2).faults
+    far = abs(real / said - 1) > 0.45
+    for block in (0.02, 0.125):  # so large are those of arecord
+        assert fed(said, real, jitter=0.003, block=block, seconds=1.0 if far else 1.4).faults
+
+
+@pytest.mark.parametrize("block", [0.02, 0.064])
+def test_a_busy_machine_is_no_fault(block: float) -> None:
+    """Blocks that are taken late, a few times in every second, and then all at once."""
+    for seed in range(10):
+        pace, rng, n, free = Pace(16000), np.random.default_rng(seed), 0, 0.0
+        for number in range(round(30 / block)):
+            due = block * (number + 1)
+            if rng.random() < 3 * block:
+                free = max(free, due) + rng.exponential(0.08)
+            total = round(16000 * due)
+            pace.feed(total - n, 100 + max(due, free))
+            n = total
+            assert not pace.faults
 
 
 @pytest.mark.parametrize("real", [16000, 16300, 15700, 20000, 60000, 500_000, 3000])

@@ -103,6 +103,9 @@ def check(
     elif output:
         why = "no correction is sure" if result.faulty else "there is nothing to correct"
         say(f"nothing written to {output}: {why}")
+    elif corrected:
+        say("-o FILE writes the corrected array file")
+    _say_what_else(result, turned)
     if result.faulty:
         raise typer.Exit(1)
 
@@ -169,6 +172,17 @@ def _print(result: CheckResult) -> None:
             if text := getattr(finding, name):
                 report.add_row("", f"{name}: {text}")
     out.print(report)
+
+
+def _say_what_else(result: CheckResult, turned: bool) -> None:
+    """Which words of the command may tell more, where something is not sure."""
+    verdict = result.verdict
+    if verdict is None:
+        return
+    if not verdict.directions_known:
+        say("say from where a recording was made, in degrees, after its name: a.wav@0 b.wav@90")
+    elif not verdict.sure and not turned:
+        say("may the array be turned? --turned looks for that too")
 
 
 def _as_json(

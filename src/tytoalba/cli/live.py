@@ -49,8 +49,8 @@ BackgroundSound = Annotated[
     str | None,
     typer.Option(
         "--background",
-        help="Leave out what sounds all the time (a fan, a TV). Seconds at the start in which nobody talks, "
-        "or a recording of it, or auto: a fan is learned on its own.",
+        help="Leave out what sounds all the time (a fan, a TV): seconds at the start in which nobody talks, "
+        "a recording of it, or auto.",
     ),
 ]
 Silence = Annotated[

@@ -96,11 +96,11 @@ def _compass(canvas: Canvas, view: View, top: int, height: int) -> int:
         return middle[0] - radius * math.sin(angle), middle[1] - radius * math.cos(angle)
 
     heights = _heights(view.scores)
-    for azimuth in range(0, 360, 2):
-        ring = INSIDE * outer
+    ring = INSIDE * outer
+    for azimuth in np.arange(0.0, 360.0, min(2.0, math.degrees(0.85 / outer))).tolist():  # a dot beside a dot
         x, y = place(azimuth, ring)
         canvas.dot(round(x), round(y), COLOURS["dim"])
-        for step in np.arange(ring + 1, ring + heights[azimuth] * (outer - ring), 0.7):
+        for step in np.arange(ring + 1, ring + heights[int(azimuth)] * (outer - ring), 0.7):
             x, y = place(azimuth, float(step))
             canvas.dot(round(x), round(y), COLOURS["green"])
     for track in view.update.tracks:
@@ -185,7 +185,9 @@ def _health(canvas: Canvas, view: View, top: int) -> None:
     share = min(max((update.level - QUIETEST) / -QUIETEST, 0.0), 1.0)
     meter = "█" * round(10 * share) + "·" * (10 - round(10 * share))
     late = "" if update.latency is None else f"  latency {1000 * update.latency:.0f} ms"
-    canvas.text(0, top, f"level {level:>8} {meter}  lost {update.dropped}{late}")
+    lost = f"  lost {update.dropped}{late}"
+    fits = len(f"level {level:>8} {meter}{lost}") <= canvas.width
+    canvas.text(0, top, f"level {level:>8} {meter}{lost}" if fits else f"level {level.strip()}{lost}")
     room = canvas.height - top - 1
     texts = [f"! {fault.text}" for fault in update.faults]
     if len(texts) > room > 0:

@@ -28,7 +28,7 @@ INVERTED_SHARE = 0.75
 """Share of blocks in which a channel must be against the others to be called inverted."""
 TOO_LITTLE = "too little speech"
 """Confidence where there are not blocks enough to say how sure an answer is."""
-MORE = "record 2-3 s of speech at four known directions around the array, such as a.wav@0 b.wav@90"
+MORE = "record 2-3 s of speech at four known directions around the array"
 
 
 @dataclass(frozen=True, eq=False)

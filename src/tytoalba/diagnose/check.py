@@ -177,7 +177,7 @@ def _wiring_findings(
     """What the verdict means, and the one wiring that is sure, if there is one."""
     array, number = search.array, numbering(takes, search.array)
     if not verdict.sure:
-        return [_unsure(verdict, number, turned)], None
+        return [_unsure(verdict, number)], None
     names = verdict.alternatives
     files = _distinct(array, names, used)
     best: Wiring | None = names[0] if len(files) == 1 else None
@@ -225,26 +225,25 @@ def _wiring_findings(
     return findings, best
 
 
-def _unsure(verdict: Verdict, number: Sequence[int], turned: bool) -> Finding:
+def _unsure(verdict: Verdict, number: Sequence[int]) -> Finding:
     how = f"best: {describe(verdict.alternatives[0], number)}"
     how += f"; then: {describe(verdict.rival, number)}" if verdict.rival else "; nothing else differs"
     if verdict.fit < SURE_FIT:
         how += f"; they explain {100 * verdict.fit:.0f} % of the peaks, is it the file of this array?"
-    remedy = MORE if turned or not verdict.directions_known else f"{MORE}; may the array be turned? --turned"
     confidence = _in_words(verdict.margin) if verdict.enough_speech else TOO_LITTLE
-    return Finding("cannot tell", "order and mounting", how, confidence, remedy)
+    return Finding("cannot tell", "order and mounting", how, confidence, MORE)
 
 
 def _in_words(margin: float | None) -> str:
     return "" if margin is None else f"{margin:.1f} standard errors, {SURE_MARGIN:g} needed"
 
 
-_USE = "use the corrected array file (-o), or rewire and mount it as its own file says"
+_USE = "use the corrected array file, or rewire and mount it as its own file says"
 
 
 def _tell(verdict: Verdict) -> str:
     if not verdict.directions_known:
-        return "give one recording or more at known directions, such as a.wav@0 b.wav@90"
+        return "give one recording or more at known directions"
     return "give recordings at other directions than these"
 
 

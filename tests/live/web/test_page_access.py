@@ -118,16 +118,19 @@ def test_less_motion_is_less(server: Served, opened: Open) -> None:
         listening(page)
         page.evaluate(COUNT)
     usual.wait_for_timeout(3000)
-    few, many = (page.evaluate("window.drawn") for page in (calm, usual))
-    assert 0 < few <= 13
-    assert many > few
+    (few, seconds), (many, less) = (page.evaluate(COUNTED) for page in (calm, usual))
+    assert 0 < few <= 4 * seconds + 1
+    assert many / less > few / seconds
 
 
 COUNT = """() => {
   window.drawn = 0;
+  window.began = performance.now();
   new MutationObserver(() => { window.drawn += 1; })
     .observe(document.querySelector(".scores"), {attributes: true});
 }"""
+COUNTED = "[window.drawn, (performance.now() - window.began) / 1000]"
+"""Pictures since then, and seconds."""
 
 
 # ---- pictures for the docs ----

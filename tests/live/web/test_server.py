@@ -279,7 +279,7 @@ def test_a_recording_is_located_while_the_live_sound_goes_on(tmp_path: Path) -> 
         taught = ask(one.port, "/api/lessons/upload?azimuth=40&who=anna", sound, **octets)
         assert b'"frames":64' in taught
         # one at a time, and a client that goes away takes its work along
-        with socket.create_connection((HOST, one.port), timeout=10) as raw:
+        with socket.create_connection((HOST, one.port), timeout=60) as raw:
             raw.sendall(
                 f"POST /api/locate HTTP/1.1\r\nHost: {HOST}:{one.port}\r\nContent-Length: {len(sound)}\r\n"
                 "Content-Type: application/octet-stream\r\nExpect: 100-continue\r\n\r\n".encode()

@@ -89,9 +89,11 @@ async def _in_process(request: Request, start: bytes, pieces: AsyncIterator[byte
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)  # `process.kill` may reap it, and asyncio misses it then
-        await process.wait()
-        process.stdin.close()
-        process._transport.close()  # type: ignore[attr-defined]
+        try:
+            await process.wait()
+        finally:  # also where the server stops meanwhile
+            process.stdin.close()
+            process._transport.close()  # type: ignore[attr-defined]
 
 
 async def _fed(sink: asyncio.StreamWriter, start: bytes, pieces: AsyncIterator[bytes]) -> None:
