@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ import pytest
 from tests.helpers.certificates import Certificates, make_certificates
 from tests.helpers.clusters import Processes, address, local_cluster, nobody
 from tests.helpers.commands import process
-from tests.helpers.states import settle
+from tests.helpers.states import contents, settle
 from tests.localizer.test_shards import fresh, seal_all, write_lessons
 from tytoalba.cli import cluster as of_commands
 from tytoalba.cli.cluster import on_cluster
@@ -199,3 +200,36 @@ def test_a_local_cluster_does_what_one_machine_does(
     assert ran.out == "learned 46 frames in 23 lessons\n"
     assert (tmp_path / "one").read_bytes() == (tmp_path / "many").read_bytes()
     assert not (tmp_path / "many.part").exists()
+
+
+def test_every_command_works_on_a_cluster_over_tls(
+    four: Address, lessons: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(monkeypatch, tmp_path)
+    on = ("--cluster", four.address, "--tls-ca", four.ca, "--tls-cert", four.cert, "--tls-key", four.key)
+    size = ("-a", "respeaker-usb-4", "--size", "0.03")
+    bench = ("srp-phat", "--set", "n_phases=2", "--no-report", *size, "--cache", tmp_path / "cache")
+    for name, where in (("one", ()), ("many", on)):
+        folder = tmp_path / name
+        folder.mkdir()
+        for command in (
+            ("new", folder / "state", "-a", "respeaker-usb-4", "--features", "9", "--seed", "3"),
+            ("learn", folder / "state", lessons, *where),
+            ("features", lessons, "-o", folder / "features", *where),
+            ("simulate", folder / "homes", *size, *where),
+            ("bench", "run", "quick", "--methods", *bench, "-o", folder / "bench", *where),
+        ):
+            ran = process(*command)
+            assert ran.code == 0, ran.err
+    one, many = contents(tmp_path / "one"), contents(tmp_path / "many")
+    for found in (one, many):
+        del found["bench/quick.json"], found["state.ledger"]  # they have times
+    assert one == many
+    assert {"state", "features"} < one.keys()
+    assert rows_of(tmp_path / "one") == rows_of(tmp_path / "many") != []
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a benchmark, but for the seconds that learning took."""
+    rows = json.loads((folder / "bench" / "quick.json").read_text("utf-8"))["rows"]
+    return [{key: value for key, value in row.items() if key != "learn_seconds"} for row in rows]
