@@ -53,6 +53,9 @@ class Task:
         The array that the features are of, for methods that know acoustics.
     gcc : GccPhat, optional
         How the features were computed.
+    valid : Phase, optional
+        Frames of every direction that nothing is learned from, for methods that stop when they are found no
+        better.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class Task:
     n_directions: int = N_DIRECTIONS
     array: MicArray | None = field(default=None, compare=False)
     gcc: GccPhat | None = field(default=None, compare=False)
+    valid: Phase | None = field(default=None, compare=False)
 
     def scale(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features on the common scale, (n_frames, n_inputs) float32; the input stays as it is."""
