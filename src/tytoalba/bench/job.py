@@ -18,7 +18,7 @@ from tytoalba.errors import TytoError
 from tytoalba.learning.method import Method, Task
 from tytoalba.learning.methods import METHODS
 from tytoalba.learning.phases import Phase, generalised, groups, phase_of, split
-from tytoalba.signal.angles import Float, decode, decode_two
+from tytoalba.signal.angles import N_DIRECTIONS, Float, decode, decode_two
 from tytoalba.signal.metrics import match, within
 
 SECTOR = 15
@@ -31,10 +31,10 @@ _shared_data = lru_cache(maxsize=1)(BenchData.load)
 def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu") -> list[dict[str, Any]]:
     """Let one method learn all phases and test it after each; the rows of the result file."""
     data = _shared_data(data) if isinstance(data, Path) else data
-    if job.options.get("plain", False):
-        data = data.plain
-    elif not job.options.get("windows", True):
-        data = data.whole
+    data = data.seen_by(job.options)
+    judged_by, stopped_by = data.valid, data.valid
+    if job.options.get("patience") and config.judged_on == "valid":  # nobody is judged by what it stops by
+        stopped_by, judged_by = data.valid_halves()
     directions = groups(config.n_phases, job.order, job.seed)
     phases = _Phases(config, data.train, directions, job.seed, device)
     task = Task(
@@ -44,13 +44,14 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
         scaling=config.scaling,
         array=data.array,
         gcc=data.gcc,
+        valid=Phase(stopped_by.X, stopped_by.azimuth, np.arange(N_DIRECTIONS)) if stopped_by else None,
     )
     method = _made(job, task)
     _awake(device)
     wanted = {CLEAN, *map(str, config.noise_conditions)}
     judged = {key: frames for key, frames in data.tests.items() if key[0] in wanted}
     if config.judged_on == "valid":
-        judged = {(CLEAN, "test"): data.valid} if data.valid else {}
+        judged = {(CLEAN, "test"): judged_by} if judged_by else {}
     tests = {
         key: _Test(frames, directions, config.context if key[0] == CLEAN else ())
         for key, frames in judged.items()
@@ -85,6 +86,8 @@ def run_job(job: Job, config: Config, data: BenchData | Path, device: str = "cpu
         "kept_bytes": kept,
         "learn_seconds": [round(s, 3) for s in seconds],
     }
+    if epochs := getattr(method, "epochs_", None):
+        shared["epochs"] = list(epochs)
     if deviation:
         shared["joint_deviation"] = deviation
     return [
