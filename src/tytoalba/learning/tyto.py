@@ -245,6 +245,12 @@ class Tyto(Method):
             raise TytoError(f"{self._head.n} rows are no whole number of frames of {self.n_views} views")
 
     @property
+    def had(self) -> tuple[Had, ...]:
+        """What it had beside the frames of its phases."""
+        had: tuple[Had, ...] = ("simulations",) if self.prior else ()
+        return (*had, "mirrored frames") if len(self._views) > 1 else had
+
+    @property
     def views(self) -> list[Symmetry]:
         """Sides from which frames are looked at, the plain one first."""
         return [view for view, _ in self._views]
