@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from tytoalba.bench import continual as continual
 from tytoalba.bench import paper as paper
-from tytoalba.bench.results import METRICS, N_SECTORS, Metric, Row, Run, Subset, refuse_twins
+from tytoalba.bench.results import METRICS, N_SECTORS, Mask, Metric, Row, Run, Subset, refuse_twins
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float
 
@@ -75,6 +75,7 @@ class Summary:
     decision: str
     variant: str
     condition: str
+    mask: Mask
     run: str
     seeds: tuple[int, ...]
     subsets: dict[Subset, Cell]

@@ -322,6 +322,41 @@ def front_back_confusion(
     >>> front_back_confusion([30.0, 30.0, 88.0], [148.0, 80.0, 92.0])
     0.5
     """
+    confused, clear = front_back_counts(reference, estimate, tolerance, axis, margin)
+    return _ratio(confused, clear)
+
+
+def front_back_counts(
+    reference: ArrayLike,
+    estimate: ArrayLike,
+    tolerance: float = 5.0,
+    axis: float = 90.0,
+    margin: float = 10.0,
+) -> tuple[int, int]:
+    """How many sources were found on the wrong side of a line of microphones, and how many could have been.
+
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, the same known number of sources in both.
+    tolerance, axis, margin : float
+        Degrees, as `front_back_confusion` has them.
+
+    Returns
+    -------
+    tuple of int
+        Sources confused, and references clear of the line.
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
+    >>> front_back_counts([30.0, 30.0, 88.0], [148.0, 80.0, 92.0])
+    (1, 2)
+    """
     tolerance, margin = _degrees("tolerance", tolerance), _degrees("margin", margin, most=90.0)
     if not math.isfinite(axis):
         raise ValueError(f"axis must be an azimuth in degrees, got {axis}")
@@ -332,7 +367,7 @@ def front_back_confusion(
     clear = ~within(off_axis, margin)
     nearer_to_image = distance(2 * axis - reference, aligned) < errors - _ROUNDING
     confused = clear & nearer_to_image & ~within(errors, tolerance)
-    return _ratio(confused.sum(), clear.sum())
+    return int(confused.sum()), int(clear.sum())
 
 
 def count(reference: ArrayLike, estimate: ArrayLike, tolerance: float = 5.0) -> NDArray[np.intp]:
