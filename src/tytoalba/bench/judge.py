@@ -133,6 +133,7 @@ class Judge:
         flat = errors.ravel()
         row: dict[str, Any] = {
             "sectors": {
+                "frames": np.bincount(sector, minlength=N_SECTORS).tolist(),
                 "acc": _means(within(flat).astype(float), sector, N_SECTORS),
                 "mae": _means(flat, sector, N_SECTORS),
             }

@@ -73,7 +73,8 @@ class Row:
     """One row of a result file. acc, mae: (n_phases, n_phases), NaN where j > i or phase j has no frames.
 
     mask: "taught" where the benchmark left only the directions of the phases so far. had: what the method had
-    beside the frames of the phases. front_back: sources confused, and those that could have been.
+    beside the frames of the phases. sector_frames: sources of each sector. front_back: sources confused, and
+    those that could have been.
     """
 
     method: str
@@ -87,6 +88,7 @@ class Row:
     acc: Float
     mae: Float
     sectors: dict[Metric, Float] | None
+    sector_frames: Float | None
     keeps: str
     kept_bytes: dict[str, int]
     learn_seconds: list[float]
@@ -110,10 +112,14 @@ class Row:
         if self.method != "tyto":
             return self.method, self.variant
         if self.options.get("learns") is False:
-            parts = self.variant.split(", ")
-            rest = [part for part in parts if part not in ("learns=False", "answers=anywhere")]
-            return "prior alone", ", ".join(rest)
-        return ("tyto" if "prior" in self.kept_bytes else "tyto without prior"), self.variant
+            return "prior alone", self._variant_without("learns=False", "answers=anywhere", "prior alone")
+        if "prior" in self.kept_bytes:
+            return "tyto", self.variant
+        return "tyto without prior", self._variant_without("without prior")
+
+    def _variant_without(self, *parts: str) -> str:
+        """The variant without what the name of the system says already."""
+        return ", ".join(part for part in self.variant.split(", ") if part not in parts)
 
     @property
     def subset(self) -> Subset:
@@ -286,6 +292,7 @@ def _row(row: _At, n_phases: int) -> Row:
         acc=acc,
         mae=_phases_by_phases(row.get("mae"), "mae", counts),
         sectors=_read_sectors(row.get("sectors")) if "sectors" in given else None,
+        sector_frames=_read_sector_frames(row.get("sectors")) if "sectors" in given else None,
         keeps=row.get("keeps").one_of("nothing", "exemplars", "everything"),
         kept_bytes={name: row.get("kept_bytes").get(name).whole() for name in row.get("kept_bytes").table()},
         learn_seconds=[seconds.number() for seconds in row.get("learn_seconds").each()],
@@ -363,6 +370,13 @@ def _read_sectors(value: _At) -> dict[Metric, Float]:
         * np.array([cell.number(_LARGEST[metric]) for cell in value.get(metric).each(N_SECTORS)])
         for metric in METRICS
     }
+
+
+def _read_sector_frames(value: _At) -> Float | None:
+    """Sources of each sector, which older files do not say."""
+    if "frames" not in value.table():
+        return None
+    return value.get("frames").wholes(N_SECTORS).astype(np.float64)
 
 
 def refuse_twins(rows: Sequence[Row], where: str) -> None:

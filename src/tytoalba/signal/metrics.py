@@ -627,6 +627,34 @@ class Interval:
     low: float
     high: float
 
+    @classmethod
+    def of_resamples(cls, value: float, resampled: ArrayLike, level: float = 0.95) -> Interval:
+        """The percentile interval of a value that was computed again for each resample."""
+        low, high = np.quantile(np.asarray(resampled), [(1 - level) / 2, (1 + level) / 2]).tolist()
+        return cls(value, low, high)
+
+
+def resamples(n_groups: int, n_resamples: int, *, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Groups drawn with replacement, as many as there are: (n_resamples, n_groups) numbers of groups.
+
+    Parameters
+    ----------
+    n_groups, n_resamples : int
+        At least 1.
+    rng : numpy.random.Generator
+        What draws.
+
+    Returns
+    -------
+    array of int, (n_resamples, n_groups)
+
+    Examples
+    --------
+    >>> resamples(3, 2, rng=np.random.default_rng(0)).shape
+    (2, 3)
+    """
+    return np.stack([rng.integers(n_groups, size=n_groups) for _ in range(n_resamples)])
+
 
 def bootstrap(
     values: ArrayLike,
@@ -678,7 +706,7 @@ def bootstrap(
     _check_bootstrap(rows, np.shape(groups), len(names), n_resamples, level)
     if not isinstance(rng, np.random.Generator):
         raise ValueError(f"rng must be a numpy Generator such as np.random.default_rng(0), got {rng!r}")
-    draws = (rng.integers(len(names), size=len(names)) for _ in range(n_resamples))
+    draws = resamples(len(names), n_resamples, rng=rng)
     sizes = np.bincount(recording)
     if statistic is np.mean:
         sums = np.bincount(recording, weights=rows.reshape(len(rows), -1).mean(axis=1))
@@ -686,8 +714,7 @@ def bootstrap(
     else:
         recordings = np.split(rows[np.argsort(recording, kind="stable")], np.cumsum(sizes)[:-1])
         resampled = [statistic(np.concatenate([recordings[i] for i in drawn])) for drawn in draws]
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return Interval(float(statistic(rows)), low, high)
+    return Interval.of_resamples(float(statistic(rows)), resampled, level)
 
 
 def _pair(reference: Float, estimate: Float, gate: float = 180.0) -> tuple[Float, NDArray[np.bool_]]:
