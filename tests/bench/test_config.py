@@ -54,7 +54,7 @@ def test_what_rows_of_the_table_are_shown() -> None:
     windows = [row_of(job.method, job.variant) for job in table.jobs() if not job.options.get("plain", False)]
     assert windows[: len(windows) // len(table.seeds)] == [
         "joint, of the prior's network", "joint, from the prior", "joint, from the prior, mirrored",
-        "joint, in the prior's noises", "tyto, learns=False", "tyto", "tyto, closed form without a prior",
+        "joint, in the prior's noises", "tyto, learns=False", "tyto", "tyto, without prior",
     ]  # fmt: skip
     assert not any("windows" in job.options for job in table.jobs())
     assert {job.variant for job in table.jobs() if job.options.get("noisy")} == {"in the prior's noises"}

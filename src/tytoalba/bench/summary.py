@@ -15,7 +15,18 @@ from numpy.typing import ArrayLike
 
 from tytoalba.bench import continual as continual
 from tytoalba.bench import paper as paper
-from tytoalba.bench.results import METRICS, N_SECTORS, Metric, Row, Run, Subset, refuse_twins
+from tytoalba.bench.intervals import ByRecording, by_recording
+from tytoalba.bench.results import (
+    METRICS,
+    N_SECTORS,
+    SEPARATIONS,
+    Mask,
+    Metric,
+    Row,
+    Run,
+    Subset,
+    refuse_twins,
+)
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float
 
@@ -69,12 +80,17 @@ class Summary:
     masked: answers were limited to the directions taught so far.
     forgetting, transfer: points of ACC, of the pooled matrix. curves: mean and standard deviation over seeds,
     (2, n_phases). matrices, sectors: mean over seeds. kept_bytes: of the first seed.
+    had: what the method had beside the frames of the phases. learn_seconds: of all phases; answer_seconds: of
+    a frame. After the last phase: front_back, % of single sources taken for their mirror image; quadrants, of
+    single sources in front, left, behind and right, (4,); separation, of two sources by how far apart they
+    are, (n_bins,). recordings: intervals, where the files have hits by recording.
     """
 
     method: str
     decision: str
     variant: str
     condition: str
+    mask: Mask
     run: str
     seeds: tuple[int, ...]
     subsets: dict[Subset, Cell]
@@ -89,13 +105,25 @@ class Summary:
     sectors: dict[View, dict[Metric, Float]]
     keeps: str
     kept_bytes: dict[str, int]
-    masked: bool = False
+    masked: bool
+    had: tuple[str, ...]
+    learn_seconds: Spread
+    answer_seconds: Spread
+    front_back: Spread
+    quadrants: dict[Metric, Float]
+    separation: dict[Metric, Float]
+    recordings: ByRecording | None
 
     @property
     def label(self) -> str:
         """How to print it: the paper's name, the decision if not the method's own, the variant."""
         name = paper.name(self.method) + (f" ({self.decision})" if self.decision else "")
         return f"{name}, {self.variant}" if self.variant else name
+
+    @property
+    def swept(self) -> bool:
+        """Whether it is one value of a setting that was varied, not a row with a name of its own."""
+        return "=" in self.variant
 
     @property
     def noise(self) -> tuple[str, float] | None:
@@ -158,6 +186,13 @@ def _summary(run: str, rows: list[Row]) -> Summary:
         keeps=first.keeps,
         kept_bytes=first.kept_bytes,
         masked=first.masked,
+        had=first.had,
+        learn_seconds=Spread({row.seed: float(np.sum(row.learn_seconds)) for row in reversed(rows)}),
+        answer_seconds=Spread({row.seed: row.answer_seconds for row in reversed(rows)}),
+        front_back=_front_back(rows),
+        quadrants={m: _quadrants([r for r in whole if r.n_sources == 1], m) for m in METRICS},
+        separation={m: _separation([r for r in whole if r.n_sources == 2], m) for m in METRICS},
+        recordings=by_recording(whole),
     )
 
 
@@ -212,7 +247,43 @@ def _pooled(rows: list[Row], metric: Metric) -> Float:
 def _sectors(rows: list[Row], metric: Metric) -> Float:
     """By sector of the true azimuth, (N_SECTORS,); rows weigh by their frames, all NaN if none has any."""
     nothing = (np.full(N_SECTORS, np.nan), 0)
-    return _mean([nothing, *((row.sectors[metric], row.n_frames) for row in rows if row.sectors)])
+    return _mean([nothing, *((row.sectors[metric], _weights(row)) for row in rows if row.sectors)])
+
+
+def _weights(row: Row) -> ArrayLike:
+    """Of the sectors of a row: their sources or, where the file does not say, all of its frames."""
+    return row.n_frames if row.sector_frames is None else row.sector_frames
+
+
+def _quadrants(rows: list[Row], metric: Metric) -> Float:
+    """In front, left, behind and right, each 90 degrees wide, (4,)."""
+    found = [(np.full(4, np.nan), np.zeros(4))]
+    for row in rows:
+        if row.sectors:
+            values = np.roll(row.sectors[metric], N_SECTORS // 8).reshape(4, -1)
+            weights = np.broadcast_to(_weights(row), N_SECTORS)
+            weights = np.roll(weights, N_SECTORS // 8).reshape(4, -1) * np.isfinite(values)
+            mean = _mean(zip(values.T, weights.T, strict=True))
+            found.append((mean, weights.sum(axis=1)))
+    return _mean(found)
+
+
+def _front_back(rows: list[Row]) -> Spread:
+    """% of single sources that were taken for their mirror image, of those that could be."""
+    own: dict[int, list[tuple[int, int]]] = {}
+    for row in rows:
+        if row.front_back:
+            own.setdefault(row.seed, []).append(row.front_back)
+    sums = {seed: np.sum(pairs, axis=0) for seed, pairs in own.items()}
+    return Spread({seed: 100 * float(confused / clear) for seed, (confused, clear) in sums.items() if clear})
+
+
+def _separation(rows: list[Row], metric: Metric) -> Float:
+    """Two sources by how far apart they are, (n_bins,)."""
+    n_bins = len(SEPARATIONS) - 1
+    known = [row.separation for row in rows if row.separation]
+    values = [(s.acc if metric == "acc" else s.mae, s.frames) for s in known]
+    return _mean([(np.full(n_bins, np.nan), np.zeros(n_bins)), *values])
 
 
 def _mean(weighted: Iterable[tuple[ArrayLike, ArrayLike]]) -> Float:

@@ -14,6 +14,7 @@ from tytoalba.errors import TytoError
 from tytoalba.learning.head import AnalyticHead
 from tytoalba.learning.inputs import Inputs, fitting_prior, joined, own_side, views_of
 from tytoalba.learning.method import (
+    Had,
     Memory,
     Method,
     Task,

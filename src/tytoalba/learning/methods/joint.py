@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
 from tytoalba.learning.inputs import fitting_prior, views_of
-from tytoalba.learning.method import Memory, Task, checked_array, checked_features, checked_phase
+from tytoalba.learning.method import Had, Memory, Task, checked_array, checked_features, checked_phase
 from tytoalba.learning.methods.finetune import Gradient, TrainingSet
 from tytoalba.learning.methods.replay import stack_azimuths
 from tytoalba.learning.phases import Phase
@@ -141,9 +141,9 @@ class Joint(Gradient["Network"]):
         self.epochs_ = [int(n) for n in memory.get("epochs", ())]
 
     @property
-    def had(self) -> tuple[str, ...]:
+    def had(self) -> tuple[Had, ...]:
         """What it has beside the frames of the phases."""
-        had = {
+        had: dict[Had, bool] = {
             "simulations": self.prior is not None,
             "mirrored frames": len(self.views) > 1,
             "validation frames": bool(self.patience),
