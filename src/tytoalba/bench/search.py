@@ -257,7 +257,7 @@ def _tried(trial: Trial, search: Search, data: BenchData | Path, device: str) ->
 
 
 def overall(rows: Sequence[dict[str, Any]]) -> float:
-    """Mean over the phases of the ACC on everything seen, one and two sources by their frames.
+    """Overall ACC as tables have it: the mean over the phases, one and two sources by their frames.
 
     Of the rows of one job: in quiet, by the method's own decision, answers anywhere.
     """
@@ -266,12 +266,8 @@ def overall(rows: Sequence[dict[str, Any]]) -> float:
         for row in rows
         if (row["condition"], row.get("mask") or "", row["decision"]) == (CLEAN, "", rows[0]["decision"])
     ]
-    counts = np.array([row["counts"] for row in own], np.float64)  # (subsets, phases)
-    matrices = np.array([row["acc"] for row in own], np.float64)  # None becomes NaN
-    total = counts.sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        pooled = np.nansum(matrices * counts[:, None], axis=0) / total
-    return average_incremental_accuracy(pooled, total)
+    found = [average_incremental_accuracy(np.array(row["acc"], float), row["counts"]) for row in own]
+    return float(np.average(found, weights=[sum(row["counts"]) for row in own]))
 
 
 class _Finder:
