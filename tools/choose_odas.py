@@ -22,7 +22,7 @@ from typing import Any
 
 from tytoalba.bench.descent import Value, descend
 from tytoalba.bench.odas.follower import OdasFollower
-from tytoalba.bench.odas.program import find_program
+from tytoalba.bench.odas.program import find_odas
 from tytoalba.bench.odas.settings import SHIPPED, OdasSettings
 from tytoalba.bench.tracking import Scene, loss, make_scene, row_of, scene_tasks
 from tytoalba.signal.array import load_array
@@ -124,7 +124,7 @@ def main() -> None:
     options.add_argument("--processes", type=int, default=1)
     options.add_argument("--output", type=Path, default=Path("results/tracking/odas-search.json"))
     given = options.parse_args()
-    program, array = find_program(given.odas), load_array(given.array)
+    program, array = find_odas(given.odas), load_array(given.array)
     tasks = scene_tasks("valid", given.scenes, SEEDS)
     # ODAS gets sound alone: the cheapest method does for the rest of a scene
     scenes = list(

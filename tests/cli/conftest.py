@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.helpers.seals import home as home
+from tests.helpers.seals import quick_passphrases as quick_passphrases
 from tytoalba.cli.app import app
 
 

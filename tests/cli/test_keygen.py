@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,21 +13,13 @@ pytest.importorskip("pyrage")
 
 from tests.helpers.commands import Tyto
 from tests.helpers.kills import kill_points
-from tests.helpers.seals import mode, names, posix, sealed_with_passphrase
+from tests.helpers.seals import mode, names, posix
 from tytoalba.storage import keys as identities
 from tytoalba.storage.age import is_sealed
 from tytoalba.storage.keys import read_identities
 
 pytestmark = pytest.mark.usefixtures("home")
 MARK = b"a voice in the kitchen"
-
-
-@pytest.fixture
-def quick_passphrases(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - after it
-    """A terminal where "words" is typed, and passphrases that do not take their second."""
-    monkeypatch.setattr("pyrage.passphrase.encrypt", sealed_with_passphrase)
-    monkeypatch.setattr("getpass.getpass", lambda _: "words")
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
 
 
 def test_keygen(tyto: Tyto, home: Path) -> None:

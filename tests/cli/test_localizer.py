@@ -322,7 +322,6 @@ def test_an_export_is_private_and_says_what_it_hides_and_is_worth(
     assert "still fits" in refusal
     assert not Path("n.model").exists()
     assert "--plain is for --exact" in tyto("export", "k.tyto", "n.model", "--plain").error
-    assert "--force is not needed any more" in tyto("export", "k.tyto", "m.model", "--force").err
 
 
 def test_the_budget_of_a_state_is_chosen_when_it_is_made(

@@ -35,7 +35,6 @@ TINY = (
     "--scenes", "40", "--frames", "60", "--width", "4", "--epochs", "1", "--families", "hybrid,anechoic",
     "-j", "1", "--device", "cpu",
 )  # fmt: skip
-LESSONS = ("--homes", "1", "--directions", "2", "--seconds", "1", "--features", "40", "--simulated", "1")
 
 
 @pytest.fixture

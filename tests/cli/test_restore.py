@@ -6,35 +6,20 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
-from threadpoolctl import threadpool_limits
 
 from tests.helpers.commands import Tyto
-from tests.helpers.states import Kit, edit, make_kit, move_in, settle, wave, write_wave
+from tests.helpers.states import Kit, edit, wave, write_wave
+from tests.helpers.states import kit as kit
+from tests.helpers.states import made_kit as made_kit
 from tytoalba.storage.ledger import Ledger, ledger_path
 from tytoalba.storage.remembered import remembered_path
 from tytoalba.storage.signatures import TrustStore, signature_path
 
 pytest.importorskip("cryptography")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit]:
-    folder = tmp_path_factory.mktemp("made")
-    with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-        settle(patch, folder)
-        yield make_kit(folder)
-
-
-@pytest.fixture
-def kit(made: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
-    move_in(made.folder, tmp_path)
-    settle(monkeypatch, tmp_path)
-    return Kit(tmp_path, made.lessons)
 
 
 @pytest.fixture

@@ -6,9 +6,7 @@ import os
 import resource
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ pytest.importorskip("pyrage")
 
 from tests.helpers.commands import Tyto
 from tests.helpers.kills import in_child, kill_points
-from tests.helpers.seals import mode, names, new_key, posix, public, sealed_with_passphrase
+from tests.helpers.seals import mode, names, new_key, posix, public
 from tytoalba.cli import seal as commands
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.storage import keys as identities
@@ -27,14 +25,6 @@ from tytoalba.storage.sealed import read_secret
 
 pytestmark = pytest.mark.usefixtures("home")
 MARK = b"a voice in the kitchen"
-
-
-@pytest.fixture
-def quick_passphrases(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - after it
-    """A terminal where "words" is typed, and passphrases that do not take their second."""
-    monkeypatch.setattr("pyrage.passphrase.encrypt", sealed_with_passphrase)
-    monkeypatch.setattr("getpass.getpass", lambda _: "words")
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
 
 
 @pytest.fixture

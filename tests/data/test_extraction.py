@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -160,6 +161,32 @@ def test_what_was_lost_is_made_again_and_what_is_foreign_is_refused(tmp_path: Pa
         extract_to_file(made, tmp_path / "f")
     with pytest.raises(DataError, match="there is no folder"):
         extract_to_file(made, tmp_path / "none" / "f")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
+@pytest.mark.parametrize("name", ["features", "labels", "place.json"])
+def test_what_somebody_planted_is_not_written_through(tmp_path: Path, name: str) -> None:
+    """The attack: a link in the unfinished folder had the file it points to cut short and written over."""
+    made = Extraction.of(FolderSource(write_folder(tmp_path / "data")))
+    victim, part = tmp_path / "victim", tmp_path / "f.part"
+    victim.write_text('{"of": "somebody"}')
+    part.mkdir()
+    (part / name).symlink_to(victim)
+    with pytest.raises(DataError, match=r"nothing is written through links.*remove f\.part"):
+        extract_to_file(made, tmp_path / "f")
+    (part / name).unlink()
+    os.mkfifo(part / name)  # which kept it waiting for ever
+    with pytest.raises(DataError, match="nothing is written through links and pipes"):
+        extract_to_file(made, tmp_path / "f")
+    (part / name).unlink()
+    part.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    part.symlink_to("elsewhere")
+    with pytest.raises(DataError, match="nothing is written through links"):
+        extract_to_file(made, tmp_path / "f")
+    assert victim.read_text() == '{"of": "somebody"}'
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert not (tmp_path / "f").exists()
 
 
 @pytest.mark.usefixtures("pieces_of_16")

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -93,6 +94,14 @@ def sealed_with_passphrase(data: bytes, passphrase: str, armored: bool = False, 
     lines = [text[start : start + 64] for start in range(0, len(text), 64)]
     edges = (b"-----BEGIN AGE ENCRYPTED FILE-----", b"-----END AGE ENCRYPTED FILE-----")
     return b"\n".join([edges[0], *lines, edges[1], b""])
+
+
+@pytest.fixture
+def quick_passphrases(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - after it
+    """A terminal where "words" is typed, and passphrases that do not take their second."""
+    monkeypatch.setattr("pyrage.passphrase.encrypt", sealed_with_passphrase)
+    monkeypatch.setattr("getpass.getpass", lambda _: "words")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
 
 
 WRITES: list[str] = []

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from tests.helpers.waves import plane_wave
 from tytoalba.cli.keys import keys_at_hand
@@ -90,6 +91,22 @@ def make_kit(folder: Path) -> Kit:
         kit.add(path, 0)
         kit.add(path, 1)
     return kit
+
+
+@pytest.fixture(scope="session")
+def made_kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
+    folder = tmp_path_factory.mktemp("kit")
+    with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
+        settle(patch, folder)
+        return make_kit(folder)
+
+
+@pytest.fixture
+def kit(made_kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
+    """A copy of the kit, to work in."""
+    move_in(made_kit.folder, tmp_path)
+    settle(monkeypatch, tmp_path)
+    return Kit(tmp_path, made_kit.lessons)
 
 
 def ledger_says(path: Path) -> tuple[list[str], str]:

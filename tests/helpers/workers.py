@@ -17,6 +17,7 @@ class Job:
     function: Callable[..., bytes]
     arguments: tuple[Any, ...]
     name: str
+    sealed: bool = False
     answer: bytes | None = None
 
 
@@ -51,7 +52,7 @@ class StandIn:
         assert isinstance(urgent, int)
         if sealed and not self.has_keys:
             raise ClusterError("there are sealed recordings, and none of the workers was given a key")
-        job = Job(function, arguments, name)
+        job = Job(function, arguments, name, sealed)
         self._waiting.append(job)
         return job
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from tytoalba.data.folder import write_array, write_recording
 from tytoalba.data.source import FolderSource
 from tytoalba.errors import ClusterError, ClusterLostError, DataError, FileError, SealError, TytoError
 from tytoalba.learning.cluster import given_keys
+from tytoalba.learning.cluster.answers import answer, read_answer
 from tytoalba.learning.cluster.part_file import PartFile
 from tytoalba.learning.triangles import packed
 from tytoalba.learning.tyto import Sums
@@ -174,8 +177,9 @@ def test_what_is_wrong_is_said_and_nothing_is_learned(tmp_path: Path) -> None:
     with pytest.raises(TytoError, match=r"r1\.wav is cut short"):
         learn()
     wav.write_bytes(content)
-    with pytest.raises(ClusterError, match="other recordings"):
-        learn(StandIn(change=fewer))
+    for change in (fewer, *map(otherwise, DIGESTS)):
+        with pytest.raises(ClusterError, match="other recordings"):
+            learn(StandIn(change=change))
     write_array(root, load_array("respeaker-6mic"))
     with pytest.raises(TytoError, match="recorded by another array"):
         learn()
@@ -194,6 +198,26 @@ def fewer(job: Job, data: bytes) -> bytes:
         return data
     told, some = job.arguments
     return shards.digests(told, json.dumps(json.loads(some)[:1]))
+
+
+Arrays = dict[str, Any]
+DIGESTS: list[Callable[[Arrays], Arrays]] = [
+    lambda a: {name: a[name] for name in ("names", "sizes")},
+    lambda a: a | {"names": a["names"].astype(np.int64)},
+    lambda a: a | {"sizes": -a["sizes"]},
+    lambda a: a | {"sealed": a["sealed"].astype(np.uint8)},
+    lambda a: a | {"more": a["sizes"]},
+]
+"""What a worker may say of recordings instead of what it should."""
+
+
+def otherwise(alter: Callable[[Arrays], Arrays]) -> Callable[[Job, bytes], bytes]:
+    def change(job: Job, data: bytes) -> bytes:
+        if job.function is not shards.digests:
+            return data
+        return answer("digests", {}, alter(read_answer(data, "digests", 2**16)[1]))
+
+    return change
 
 
 def test_a_recipe_holds_nothing_that_was_taught(alone: bytes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -330,7 +330,7 @@ def test_the_gate() -> None:
     counts = np.zeros(360, np.int64)
     counts[[10, 15, 200]] = 15, 10, 4
     (reason,) = release_gate(20 * 50, 50, 20, counts)
-    assert "1 directions have fewer than 20 frames within 5 degrees (200)" in reason
+    assert "1 direction has fewer than 20 frames within 5 degrees (200)" in reason
     assert len(release_gate(999, 50, 19, counts)) == 3
     counts[200] = 20
     assert release_gate(1000, 50, 20, counts) == []

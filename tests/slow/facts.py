@@ -44,8 +44,13 @@ def facts(folder: Path) -> Facts:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a path has a part that begins with a dot."""
-    return any(part.startswith(".") for part in Path(name).parts)
+    """Whether a path has a part that begins with a dot, or is begun."""
+    return is_begun(name) or any(part.startswith(".") for part in Path(name).parts)
+
+
+def is_begun(name: str) -> bool:
+    """Whether a path is in a folder (NAME.part) that is kept on purpose: the next run goes on with it."""
+    return any(part.endswith(".part") for part in Path(name).parts)
 
 
 def _fact(folder: Path, path: Path) -> str:

@@ -89,16 +89,7 @@ def of_packed(data: bytes, others: Sequence[bytes], rng: Random) -> bytes:
         if rng.random() < 0.6:
             arrays = _changed(arrays, rng)
         return closed(header, arrays)
-    except (
-        TytoError,
-        SafetensorError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        OverflowError,
-    ):
+    except (TytoError, *UNFIT):
         return mutate.of_tensors(data, others, rng)
     except Exception as error:  # struct.error: a header that is too short
         if type(error).__module__ != "struct":
@@ -113,15 +104,7 @@ def of_saved(data: bytes, others: Sequence[bytes], rng: Random) -> bytes:
         if rng.random() < 0.5:
             header = mutate.of_value(header, rng)
         return bytes(save(_changed(arrays, rng), {"tytoalba": json.dumps(header)}))
-    except (
-        SafetensorError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        OverflowError,
-    ):
+    except UNFIT:
         return mutate.of_tensors(data, others, rng)
     except Exception as error:
         if type(error).__module__ != "struct":

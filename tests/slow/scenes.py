@@ -163,6 +163,11 @@ SCENES = {
             clear="sim",
             most=16,
         ),
+        Scene(
+            "features",
+            ("features", "data", "-o", "found.safetensors", "--processes", "1"),
+            labelled=True,
+        ),
         Scene("report", ("report", "results.json", "-o", "page"), most=40),
     )
 }
@@ -173,6 +178,7 @@ NO_SCENE = {
     "audit": "its --results are written as `config` writes",
     "speed": "writes nothing",
     "prior": "takes minutes; its file is written as `simulate --features` writes",
+    "prior-any": "takes an hour; its files are written as `simulate --features` writes",
     "devices": "writes nothing",
     "serve": "what its page teaches and forgets is written as `teach` and `forget` write it",
     "array list": "writes nothing",
@@ -180,8 +186,10 @@ NO_SCENE = {
     "bench run": "has a scene in `report`: tables and page; its results are written whole after every job",
     "bench list": "writes nothing",
     "bench releases": "its --results are written as `config` writes",
+    "bench fans": "its --results are written as `config` writes",
     "bench tracking": "its --results are written as `config` writes",
     "bench lessons": "its --results are written as `config` writes",
+    "bench peers": "its --results are written as `config` writes",
 }
 """Commands that are not killed, and why."""
 

@@ -135,7 +135,7 @@ class Stage:
         if not ran.is_clean:
             yield f"not a clean error ({ran.code}): {ran.last_line}"
         for name, (_, content) in facts.strays(self.world).items():
-            if content:
+            if content and not facts.is_begun(name):
                 yield f"left behind on a full disk: {_plain_name(name)}"
 
     def _half_done(self, found: Facts) -> Iterator[str]:

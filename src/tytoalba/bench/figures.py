@@ -13,13 +13,15 @@ import numpy as np
 
 from tytoalba.bench import paper as paper
 from tytoalba.bench.plots import INK, PALE, new_figure
-from tytoalba.bench.results import N_SECTORS, Metric
+from tytoalba.bench.results import N_SECTORS
 from tytoalba.bench.summary import Summary, View
 from tytoalba.signal.angles import Float
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+VIEW: View = "overall"
+"""The frames that are drawn: all of them."""
 Dash = Literal["solid", "dashed", "dotted", "dashdot"]
 
 
@@ -65,23 +67,23 @@ def styles(summaries: Sequence[Summary]) -> list[Style]:
     return found
 
 
-def accuracy_curves(summaries: Sequence[Summary], view: View = "overall", metric: Metric = "acc") -> Figure:
-    """Averaged accuracy (or error) per phase, one curve a method, named at its end; bands are ± one std."""
+def accuracy_curves(summaries: Sequence[Summary]) -> Figure:
+    """Averaged accuracy per phase, one curve a method, named at its end; bands are ± one std."""
     figure = new_figure(9.5, 5.6)
     axes = figure.add_subplot()
     ends: list[tuple[float, str, str]] = []
     n_phases = 1
     for i, (s, style) in enumerate(zip(summaries, styles(summaries), strict=True)):
-        if view not in s.curves or not np.isfinite(s.curves[view][metric][0]).any():
+        if VIEW not in s.curves or not np.isfinite(s.curves[VIEW]["acc"][0]).any():
             continue
-        mean, std = s.curves[view][metric]
+        mean, std = s.curves[VIEW]["acc"]
         n_phases = len(mean)
         phase = np.arange(n_phases)
         axes.plot(phase, mean, color=style.colour, ls=style.dash, lw=2, marker=_MARKS[i % 8], ms=4.5)
         axes.fill_between(phase, mean - std, mean + std, color=style.colour, alpha=0.14, lw=0)
         ends.append((float(mean[np.isfinite(mean)][-1]), s.label, style.colour))
     low, high = axes.get_ylim()
-    low, high = (max(0.0, low), min(100.0, high) if metric == "acc" else high)
+    low, high = (max(0.0, low), min(100.0, high))
     places = _apart([end for end, _, _ in ends], (high - low) / 22)
     for place, (end, label, colour) in zip(places, ends, strict=True):
         last = n_phases - 1
@@ -92,25 +94,25 @@ def accuracy_curves(summaries: Sequence[Summary], view: View = "overall", metric
     axes.set(xlim=(-0.2, n_phases - 0.8), ylim=(min([low, *places]), max([high, *places])))
     axes.set_xticks(range(n_phases) if n_phases <= 20 else range(0, n_phases, n_phases // 10))
     axes.set_xlabel("phase learned", color=INK)
-    axes.set_ylabel("ACC on the phases seen (%)" if metric == "acc" else "MAE on the phases seen (degrees)")
+    axes.set_ylabel("ACC on the phases seen (%)")
     axes.grid(color=PALE)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
-def accuracy_matrices(summaries: Sequence[Summary], view: View = "overall") -> Figure:
+def accuracy_matrices(summaries: Sequence[Summary]) -> Figure:
     """ACC on phase j (across) after learning phase i (down), one square a method, one colour scale."""
-    shown = [s for s in summaries if view in s.matrices]
+    shown = [s for s in summaries if VIEW in s.matrices]
     figure, places = _grid(len(shown), 2.7, 2.75)
     image = None
     for s, place in zip(shown, places, strict=True):
         axes = figure.add_subplot(place)
         image = axes.imshow(
-            s.matrices[view]["acc"], vmin=0, vmax=100, cmap="cividis", interpolation="nearest"
+            s.matrices[VIEW]["acc"], vmin=0, vmax=100, cmap="cividis", interpolation="nearest"
         )
         axes.set_title(_short(s.label), fontsize=10, color=INK, parse_math=False)
         axes.set(xlabel="tested on phase", ylabel="after phase")
-        ticks = range(0, len(s.matrices[view]["acc"]), max(1, len(s.matrices[view]["acc"]) // 5))
+        ticks = range(0, len(s.matrices[VIEW]["acc"]), max(1, len(s.matrices[VIEW]["acc"]) // 5))
         axes.set(xticks=ticks, yticks=ticks)
         axes.set_facecolor("#f4f6f6")
         axes.spines[:].set_visible(False)
@@ -119,20 +121,20 @@ def accuracy_matrices(summaries: Sequence[Summary], view: View = "overall") -> F
     return figure
 
 
-def error_polar(summaries: Sequence[Summary], view: View = "overall", metric: Metric = "mae") -> Figure:
+def error_polar(summaries: Sequence[Summary]) -> Figure:
     """Error by true azimuth after the last phase, one circle a method: 0 up (front), angles to the left."""
     drawn = list(zip(summaries, styles(summaries), strict=True))
     drawn = [
-        (s, style) for s, style in drawn if view in s.sectors and np.isfinite(s.sectors[view][metric]).any()
+        (s, style) for s, style in drawn if VIEW in s.sectors and np.isfinite(s.sectors[VIEW]["mae"]).any()
     ]
     figure, places = _grid(len(drawn), 2.7, 3.0)
-    largest = max([float(np.nanmax(s.sectors[view][metric])) for s, _ in drawn], default=1.0)
-    top = 100.0 if metric == "acc" else float(next(t for t in _RINGS if t >= largest))
+    largest = max([float(np.nanmax(s.sectors[VIEW]["mae"])) for s, _ in drawn], default=1.0)
+    top = float(next(t for t in _RINGS if t >= largest))
     middle = np.deg2rad((np.arange(N_SECTORS) + 0.5) * 360 / N_SECTORS)
     for (s, style), place in zip(drawn, places, strict=True):
         axes: Any = figure.add_subplot(place, projection="polar")
         axes.set_theta_zero_location("N")
-        values: Float = np.nan_to_num(s.sectors[view][metric])
+        values: Float = np.nan_to_num(s.sectors[VIEW]["mae"])
         axes.bar(
             middle, values, width=2 * np.pi / N_SECTORS, color=style.colour, alpha=0.8, ec="white", lw=0.5
         )
@@ -142,8 +144,8 @@ def error_polar(summaries: Sequence[Summary], view: View = "overall", metric: Me
         axes.grid(color=PALE)
         axes.spines["polar"].set_color(PALE)
         axes.set_title(_short(s.label), fontsize=10, color=INK, parse_math=False)
-    unit = "ACC (%)" if metric == "acc" else "MAE (degrees)"
-    figure.suptitle(f"{unit} by true azimuth after the last phase, all to one scale", color=INK, fontsize=11)
+    title = "MAE (degrees) by true azimuth after the last phase, all to one scale"
+    figure.suptitle(title, color=INK, fontsize=11)
     return figure
 
 

@@ -93,7 +93,7 @@ class ByRecording:
         )
         flipped = np.abs(_signs(len(self.units)) @ shares)
         as_large = np.count_nonzero(flipped >= abs(shares.sum()) - 1e-9)
-        return Difference(points, (1 + as_large) / (1 + len(flipped)))
+        return Difference(points, (1 + int(as_large)) / (1 + len(flipped)))
 
 
 def by_recording(rows: Sequence[Row]) -> ByRecording | None:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from tytoalba.bench import continual as continual
 from tytoalba.bench import paper as paper
-from tytoalba.bench.intervals import ByRecording, by_recording
+from tytoalba.bench.intervals import MEASURES, ByRecording, Difference, Measure, by_recording
 from tytoalba.bench.results import (
     METRICS,
     N_SECTORS,
@@ -29,6 +29,7 @@ from tytoalba.bench.results import (
 )
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float
+from tytoalba.signal.metrics import Interval
 
 View = Literal["overall", "n1", "n2"]
 VIEWS: dict[View, tuple[int, ...]] = {"overall": (1, 2), "n1": (1,), "n2": (2,)}
@@ -74,9 +75,9 @@ class Cell:
 class Summary:
     """One method under one condition, all seeds and subsets.
 
-    subsets, overall: mean over the phases of the test on the phases 0..k; overall weights the subsets by
-    frames and leaves out a seed that lacks a subset. last: overall, after the last phase. overall_86_14,
-    last_86_14: the same weighted by the paper's frames (86 % one source, 14 % two).
+    subsets: mean over the phases of the test on the phases 0..k. measures: the same over subsets, as
+    `intervals.MEASURES` names them: weighted by frames or by the paper's (86 % one source, 14 % two), for the
+    phases or after the last; a seed that lacks a subset is left out.
     masked: answers were limited to the directions taught so far.
     forgetting, transfer: points of ACC, of the pooled matrix. curves: mean and standard deviation over seeds,
     (2, n_phases). matrices, sectors: mean over seeds. kept_bytes: of the first seed.
@@ -94,10 +95,7 @@ class Summary:
     run: str
     seeds: tuple[int, ...]
     subsets: dict[Subset, Cell]
-    overall: Cell
-    last: Cell
-    overall_86_14: Cell
-    last_86_14: Cell
+    measures: dict[str, Cell]
     forgetting: Spread
     transfer: Spread
     curves: dict[View, dict[Metric, Float]]
@@ -119,6 +117,36 @@ class Summary:
         """How to print it: the paper's name, the decision if not the method's own, the variant."""
         name = paper.name(self.method) + (f" ({self.decision})" if self.decision else "")
         return f"{name}, {self.variant}" if self.variant else name
+
+    @property
+    def overall(self) -> Cell:
+        """Mean over the phases, all subsets by their frames."""
+        return self.measures["overall"]
+
+    @property
+    def overall_86_14(self) -> Cell:
+        """Mean over the phases, subsets by the paper's frames."""
+        return self.measures["overall_86_14"]
+
+    @property
+    def last(self) -> Cell:
+        """After the last phase, all subsets by their frames."""
+        return self.measures["last_overall"]
+
+    @property
+    def last_86_14(self) -> Cell:
+        """After the last phase, subsets by the paper's frames."""
+        return self.measures["last_overall_86_14"]
+
+    def interval(self, measure: str) -> Interval | None:
+        """ACC in % with its interval by recording, where the files have hits by recording."""
+        return self.recordings.interval(measure) if self.recordings else None
+
+    def minus(self, other: Summary, measure: str) -> Difference | None:
+        """The difference of ACC to another row, paired by recording, where both have the same."""
+        if self.recordings is None or other.recordings is None:
+            return None
+        return self.recordings.minus(other.recordings, measure)
 
     @property
     def swept(self) -> bool:
@@ -174,10 +202,7 @@ def _summary(run: str, rows: list[Row]) -> Summary:
             for subset in paper.SUBSETS
             if (own := [row for row in rows if row.subset == subset])
         },
-        overall=_cell(whole, continual.average_incremental_accuracy),
-        last=_cell(whole, continual.last_accuracy),
-        overall_86_14=_cell(whole, continual.average_incremental_accuracy, paper.FRAMES),
-        last_86_14=_cell(whole, continual.last_accuracy, paper.FRAMES),
+        measures={name: _measured(rows, measure) for name, measure in MEASURES.items()},
         forgetting=Spread({s: _or_nan(continual.forgetting, matrix) for s, matrix in pooled.items()}),
         transfer=Spread({s: _or_nan(continual.backward_transfer, matrix) for s, matrix in pooled.items()}),
         curves={view: {m: _curve(own, m) for m in METRICS} for view, own in views.items()},
@@ -203,6 +228,12 @@ def _complete(rows: list[Row]) -> list[Row]:
         subsets.setdefault(row.seed, set()).add(row.subset)
     everything = {row.subset for row in rows}
     return [row for row in rows if subsets[row.seed] == everything]
+
+
+def _measured(rows: list[Row], measure: Measure) -> Cell:
+    own = _complete([row for row in rows if row.n_sources in measure.n_sources])
+    average = continual.last_accuracy if measure.last else continual.average_incremental_accuracy
+    return _cell(own, average, measure.frames)
 
 
 def _cell(rows: list[Row], measure: Callable[..., float], frames: Mapping[Subset, int] | None = None) -> Cell:

@@ -85,15 +85,15 @@ def summarised(scenes: Sequence[dict[str, tuple[float, float]]], seed: int = 0) 
     return result
 
 
-def linked(directions: Sequence[Sequence[float]], reach: float = RIGHT) -> list[list[tuple[int, float]]]:
+def linked(directions: Sequence[Sequence[float]]) -> list[list[tuple[int, float]]]:
     """Directions that were found frame by frame, with identities: the nearest of the last frame's.
 
-    What has none within `reach` degrees gets a new one: all that one can do without a tracker.
+    What has none within `RIGHT` degrees gets a new one: all that one can do without a tracker.
     """
     last: list[tuple[int, float]] = []
     report, n = [], 0
     for frame in directions:
-        pairs = _pairs([a for _, a in last], frame, reach)
+        pairs = _pairs([a for _, a in last], frame, RIGHT)
         now = []
         for k, azimuth in enumerate(frame):
             if k in pairs:

@@ -55,11 +55,11 @@ def audit(
 ) -> None:
     """List everything that is stored, and attack it.
 
-    A state is attacked as a thief would: which lessons were learned (by leverage and by loss), what two
-    consecutive states say, where people stood; then models of it are, made in memory. Lessons are simulated,
-    so that the truth is known; the file is not changed. A model is attacked with what is in the file: places
-    and sums from its weights. Without a model, the methods of the benchmark are attacked: the tables of
-    docs/privacy.md.
+    A state is attacked as a thief would attack it: which lessons were learned (by leverage and by loss), what
+    two consecutive states reveal, where people stood. Then models of it, made in memory, are attacked.
+    Lessons are simulated, so that the truth is known; the file is not changed. A model is attacked with what
+    is in the file: places and sums from its weights. Without a model, the methods of the benchmark are
+    attacked: the tables of docs/privacy.md.
 
     Examples:
 

@@ -21,6 +21,7 @@ from tytoalba.cli.console import (
     write_json,
 )
 from tytoalba.cli.options import AsJson, Command, Device, Group, Processes, Results, Seed, Speech
+from tytoalba.cli.peers import peers
 from tytoalba.errors import TytoError
 from tytoalba.texts.printing import plural
 
@@ -276,10 +277,7 @@ def lessons(
             seed=seed,
             on_progress=steps,
         )
-    if results:
-        write_json(measured, results)
-    if json:
-        print_json(measured)
+    if _handed_over(measured, results, json):
         return
     out.print(
         f"{seconds:g} s of teaching at a direction, {plural(homes * directions, 'lesson')}: accuracy there "
@@ -327,10 +325,7 @@ def releases(
             seed=seed,
             on_progress=steps,
         )
-    if results:
-        write_json(measured, results)
-    if json:
-        print_json(measured)
+    if _handed_over(measured, results, json):
         return
     table = make_table("device", "unit", "epsilon", "lessons", "prior", "exact", "release", "gain (95 %)")
     for row in measured["rows"]:
@@ -374,8 +369,6 @@ def fans(
     """
     from tytoalba.bench.fans import measure_fans
 
-    if results and results.is_dir():
-        raise TytoError(f"{results} is a directory, not a file to write")
     with progress_bar("scenes") as steps:
         measured = measure_fans(
             array,
@@ -388,10 +381,7 @@ def fans(
             processes=processes,
             on_progress=steps,
         )
-    if results:
-        write_json(measured, results)
-    if json:
-        print_json(measured)
+    if _handed_over(measured, results, json):
         return
     columns = measured["columns"]
     table = make_table("method", "steady", "context", "beside", *columns)
@@ -401,10 +391,10 @@ def fans(
         values = [_interval(row[name]) for name in columns]
         table.add_row(row["method"], steady, str(row["context"]), beside, *values)
     out.print(table)
-    for name, about in columns.items():
-        out.print(f"{name}: {about}", soft_wrap=True)
-    made = f"{measured['scenes']} scenes of the part {split}, {measured['seconds']:g} s each"
-    say(f"{made}; ±: half of the interval of 95 % over scenes")
+    _explain(measured, split)
+
+
+app.command("peers", cls=Command)(peers)
 
 
 @app.command("tracking", cls=Command)
@@ -467,10 +457,7 @@ def tracking(
             followers=followers,
             on_progress=steps,
         )
-    if results:
-        write_json(measured, results)
-    if json:
-        print_json(measured)
+    if _handed_over(measured, results, json):
         return
     columns = measured["columns"]
     for kind, ways in measured["rows"].items():
@@ -479,7 +466,21 @@ def tracking(
         for way, values in ways.items():
             table.add_row(way, *[_interval(values[name]) for name in columns])
         out.print(table)
-    for name, about in columns.items():
+    _explain(measured, part)
+
+
+def _handed_over(measured: dict[str, Any], results: Path | None, as_json: bool) -> bool:
+    """Write what was measured to a file and print it as JSON, each if asked; whether it was printed."""
+    if results:
+        write_json(measured, results)
+    if as_json:
+        print_json(measured)
+    return as_json
+
+
+def _explain(measured: dict[str, Any], part: str) -> None:
+    """The legend under a table of scenes."""
+    for name, about in measured["columns"].items():
         out.print(f"{name}: {about}", soft_wrap=True)
     made = f"{measured['scenes']} scenes of the part {part}, {measured['seconds']:g} s each"
     say(f"{made}; ±: half of the interval of 95 % over scenes")
@@ -543,7 +544,7 @@ def speed(
     ] = True,
     machine_busy: Annotated[
         bool,
-        typer.Option("--busy", help="The machine does other things: one thread, and seconds of the CPU."),
+        typer.Option("--busy", help="For a machine that does other things: one thread, CPU seconds."),
     ] = False,
     results: Results = None,
     json: AsJson = False,
@@ -560,16 +561,11 @@ def speed(
     """
     from tytoalba.bench.speed.measure import measure
 
-    if results and results.is_dir():
-        raise TytoError(f"{results} is a directory, not a file to write")
     with progress_bar("speed") as steps:
         measured = measure(
             quick, lambda done, total, what: steps(done, total, f"speed: {what}"), memory, machine_busy
         )
-    if results:
-        write_json(measured, results)
-    if json:
-        print_json(measured)
+    if _handed_over(measured, results, json):
         return
     _print_speed(measured)
     if not any(row["name"] == "pyroomacoustics" for row in measured["rows"]):

@@ -36,7 +36,7 @@ def check(
     array: ArrayOption = None,
     table: Annotated[
         Path | None,
-        typer.Option("--list", help="CSV of recordings: a line is file,azimuth; azimuth may be empty."),
+        typer.Option("--list", help="CSV of recordings, a line each: file,azimuth; azimuth may be empty."),
     ] = None,
     turned: Annotated[
         bool,
@@ -51,9 +51,7 @@ def check(
     json: AsJson = False,
     evaluate: Annotated[
         int,
-        typer.Option(
-            help="Instead, check this many simulated arrays that are mixed up; count right answers."
-        ),
+        typer.Option(help="Instead, check this many mixed-up simulated arrays and count right answers."),
     ] = 0,
     mixup: Annotated[str, typer.Option(help="What --evaluate mixes up: order, mounting, free.")] = "order",
     seconds: Annotated[float, typer.Option(help="Length of each recording that --evaluate simulates.")] = 3.0,
@@ -64,8 +62,8 @@ def check(
 
     Have somebody talk for two or three seconds at four directions around the array. Azimuth is in degrees: 0
     is the array's front, 90 its left. Channels are those of the recording, from 0; a microphone is named by
-    the channel that the array file gives it. Exit code: 0 nothing wrong was found, 1 something was,
-    2 refused.
+    the channel that the array file gives it. Exit code: 0 if nothing wrong was found, 1 if something was, 2
+    if refused.
 
     Examples:
 

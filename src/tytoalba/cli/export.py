@@ -28,7 +28,7 @@ def export(
         typer.Argument(metavar="[OUTPUT]", help="Model to write: it locates and cannot be taught."),
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The same as OUTPUT, when you like it named.")
+        Path | None, typer.Option("--output", "-o", help="The same as OUTPUT, as an option.")
     ] = None,
     unit: Annotated[
         str,
@@ -39,9 +39,9 @@ def export(
     ] = "lesson",
     epsilon: Annotated[
         float,
-        typer.Option(help="How well: chances change by a factor of at most exp(epsilon). 1 is strong."),
+        typer.Option(help="How well: it changes chances by a factor of at most exp(epsilon). 1 is strong."),
     ] = 3.0,
-    delta: Annotated[float, typer.Option(help="But for this chance.")] = 1e-6,
+    delta: Annotated[float, typer.Option(help="Chance that this promise does not hold.")] = 1e-6,
     exact: Annotated[
         bool,
         typer.Option("--exact", help="All that was learned, for your own devices: as secret as the state."),
@@ -54,7 +54,7 @@ def export(
     ] = False,
     precision: Annotated[
         str | None,
-        typer.Option(help="Of an ONNX file: same (the scores of tyto; default) or fast (float32, nearly)."),
+        typer.Option(help="With --onnx: same (the scores of tyto; default) or fast (float32, nearly so)."),
     ] = None,
     array: Annotated[
         str | None,
@@ -65,20 +65,19 @@ def export(
             "`tyto config array`.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", hidden=True)] = False,
     unsigned: Unsigned = False,
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a model that can be shared: private, so that nobody can tell whether a lesson was among them.
+    """Make a model to share: private, so that nobody can tell whether any one lesson was taught.
 
-    A private model corrects by how much the device hears beside the true direction, and tells nothing else.
-    Noise hides each lesson; with few lessons it hides everything, and then the untaught prior is as good. The
-    command says what the model is worth on simulated frames. Each private model spends some of the budget of
-    the state (`tyto new --budget`), which cannot be got back.
+    A private model corrects by how many degrees this device's answers are off, and reveals nothing else.
+    Noise hides each lesson; with few lessons it hides everything, and the untaught prior is as good. The
+    command reports what the model is worth on simulated frames. Each private model spends some of the budget
+    of the state (`tyto new --budget`) for good.
 
-    --exact writes the weights as they are. Who has that file can find out as much as from the state itself:
-    it is sealed for your keys, for your own devices (docs/privacy.md).
+    --exact writes the weights as they are. Whoever has that file can find out as much as from the state
+    itself. It is for your own devices, and sealed for your keys (docs/privacy.md).
 
     --onnx writes a graph for onnxruntime, by the same rules and out of the same budget (docs/onnx.md). It
     also takes a model that was exported before, which spends nothing more. With --array and no state it
@@ -100,8 +99,6 @@ def export(
         raise TytoError("--precision and --array are for --onnx; a model has the array of its state")
     if plain and not exact:
         raise TytoError("--plain is for --exact: private models are never sealed")
-    if force:
-        note("--force is not needed any more: a private model is safe to share, an exact one is sealed")
     alone = array is not None or (onnx and state is None)
     if alone and state is not None and output is None and to is None:
         state, output = None, state

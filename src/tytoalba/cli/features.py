@@ -30,7 +30,7 @@ def features(
         typer.Option("--fast", help="Floats: faster, but the last bits depend on the type of CPU."),
     ] = False,
     plain: Annotated[
-        bool, typer.Option("--plain", help="Features of sealed recordings may lie in the open.")
+        bool, typer.Option("--plain", help="Write features of sealed recordings all the same, unsealed.")
     ] = False,
     array: Annotated[
         str | None, typer.Option("--array", "-a", help="For simulations; default: that of the preset.")
@@ -49,8 +49,8 @@ def features(
 ) -> None:
     """Compute GCC-PHAT features of all labelled frames with a talker, with their labels, in one file.
 
-    Memory does not grow with the data. A stopped run goes on where it was: until the file is complete, what
-    there is lies in FILE.part. The file has the same bits on every machine, but for --fast and simulations.
+    Memory does not grow with the data. A stopped run goes on where it was: until the file is complete, its
+    beginning is in FILE.part. The file has the same bits on every machine, but for --fast and simulations.
     With --cluster, workers read the recordings under the same path.
 
     Examples:

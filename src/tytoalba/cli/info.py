@@ -27,7 +27,7 @@ def info(
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what a localizer knows, what is written about it, and every array that its file holds.
+    """Show what a localizer knows, what its ledger says, and everything that its file holds.
 
     Example:
 

@@ -34,7 +34,7 @@ def keygen(
     """Make a secret key and print its public key. Everything is then sealed for it unless you say otherwise.
 
     A lost key cannot be replaced: make a recovery key and keep it away from this machine. With -o the key is
-    only written, not used by default. A key that is there is never replaced.
+    only written, not used by default. An existing key is never replaced.
 
     Examples:
 

@@ -70,8 +70,8 @@ def listen(
         Path | None,
         typer.Option(
             "--record-sealed",
-            help="Also record the microphones into NAME.wav.age, or NAME.w64.age for more than 4 GB, sealed "
-            "while it comes.",
+            help="Also record the microphones into NAME.wav.age, or NAME.w64.age for more than 4 GB, "
+            "encrypted as it arrives.",
         ),
     ] = None,
     to: Annotated[
@@ -83,13 +83,14 @@ def listen(
         ),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(help="Stop after so many seconds of sound; default: Ctrl-C stops.")
+        float | None, typer.Option(help="Stop after this many seconds of sound; default: at Ctrl-C.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per frame.")] = False,
     screen: Annotated[
         bool | None,
         typer.Option(
-            "--screen/--lines", help="Draw who is where, or print a line per change; default: as fits."
+            "--screen/--lines",
+            help="Draw who is where (default on a terminal), or print a line per change.",
         ),
     ] = None,
     odas: OdasTracks = None,
@@ -104,9 +105,9 @@ def listen(
     identity: IdentityFile = None,
     fast: Annotated[bool, typer.Option("--fast", hidden=True)] = False,
 ) -> None:
-    """Listen, and tell who is where now: on the terminal, and to other programs.
+    """Follow people live: who is where now, on the terminal and for other programs.
 
-    On a terminal it draws; elsewhere it prints a line where somebody begins or ends to speak. Ctrl-C ends it.
+    On a terminal it draws; elsewhere it prints a line when somebody starts or stops speaking. Ctrl-C ends it.
     Sound is never kept, unless you ask for a sealed recording.
 
     Examples:

@@ -32,9 +32,9 @@ FromFile = Annotated[
     Path | None,
     typer.Option("--from", help="Play a recording, sealed or plain, as if it were heard now."),
 ]
-Loop = Annotated[bool, typer.Option("--loop", help="With --from: again and again.")]
+Loop = Annotated[bool, typer.Option("--loop", help="With --from: repeat it for ever.")]
 RawEncoding = Annotated[
-    str | None, typer.Option("--raw", help="With -: s16le, s24le, s32le or f32le; all channels in turn.")
+    str | None, typer.Option("--raw", help="With -: s16le, s24le, s32le or f32le, channels interleaved.")
 ]
 RawChannels = Annotated[int | None, typer.Option("--channels", help="With -: channels of the sound.")]
 RawRate = Annotated[int | None, typer.Option("--rate", help="With -: its sample rate in Hz.")]
@@ -50,7 +50,7 @@ BackgroundSound = Annotated[
     typer.Option(
         "--background",
         help="Leave out what sounds all the time (a fan, a TV). Seconds at the start in which nobody talks, "
-        "or a recording of it.",
+        "or a recording of it, or auto: a fan is learned on its own.",
     ),
 ]
 Silence = Annotated[

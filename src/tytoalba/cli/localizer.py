@@ -41,11 +41,11 @@ def new(
     ] = None,
     prior_frames: Annotated[
         float | None,
-        typer.Option(help="Taught frames that the simulations of a direction count as much as (1000)."),
+        typer.Option(help="Number of taught frames that a direction's simulations weigh as much as (1000)."),
     ] = None,
     simulated: Annotated[
         int | None,
-        typer.Option(help="How often each simulated frame counts (2): more keep lessons to their direction."),
+        typer.Option(help="How often each simulated frame counts (2); more keep lessons to their direction."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of the random features; default: a secret one.")
@@ -58,9 +58,9 @@ def new(
     unsigned: Unsigned = False,
     identity: IdentityFile = None,
 ) -> None:
-    """Make a localizer that knows what simulations of its array taught it, and nothing else.
+    """Make a localizer. It knows what simulations of its array taught it, and nothing else yet.
 
-    The file is a state: it can be taught, it is secret, and `tyto export` makes a model of it to share.
+    The file is a state: it can be taught, and must stay secret. `tyto export` makes a model of it to share.
 
     Examples:
 
@@ -107,8 +107,8 @@ def learn(
 ) -> None:
     """Learn all recordings of a data set: all of them, or none.
 
-    With --cluster, workers read the recordings under the same path, and the state is the same to the bit.
-    What was done so far is in MODEL.part: the same command goes on with it.
+    With --cluster, workers read the recordings under the same path, and the state is the same to the bit. A
+    stopped run leaves MODEL.part; the same command goes on from it.
 
     Examples:
 
@@ -146,9 +146,9 @@ def teach(
     identity: IdentityFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Teach that the sound of a recording comes from there. A few seconds of speech will do.
+    """Teach where the sound of a recording comes from. A few seconds of speech are enough.
 
-    Nothing of the recording is kept but sums, unless asked for. Pauses are left out.
+    Only sums of the recording are kept, unless you ask for more. Pauses are left out.
 
     Examples:
 
@@ -172,7 +172,7 @@ def forget(
     at: At = None,
     who: Annotated[str | None, typer.Option(help="All lessons that were taught under this name.")] = None,
     since: Annotated[
-        str | None, typer.Option(help="All kept lessons since then: 2026-11-15 or 2026-11-15T18:30.")
+        str | None, typer.Option(help="All kept lessons since this time: 2026-11-15 or 2026-11-15T18:30.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="A data set that was learned: forget all of it.")] = None,
     part: Part = None,
@@ -182,8 +182,8 @@ def forget(
 ) -> None:
     """Forget exactly: the file is then the same, to the byte, as one that never learned it.
 
-    Lessons that were kept (--who, --keep) are found by name, azimuth or time. Of others only sums are there,
-    mixed with the rest: to take one away its recording is needed once more.
+    Lessons that were kept (--who, --keep) are found by name, azimuth or time. Of others only sums exist,
+    mixed with the rest: to forget one, give its recording once more.
 
     Examples:
 

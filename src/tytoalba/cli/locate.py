@@ -89,9 +89,7 @@ def locate(
     sources: Annotated[
         str | None, typer.Option(help="How many sources to report per frame, or auto; default: 1.")
     ] = None,
-    context: Annotated[
-        int, typer.Option(help="Frames on each side to average with; 4 for what stands still.")
-    ] = 0,
+    context: Annotated[int, typer.Option(help="Frames on each side to average over; 4 if nobody moves.")] = 0,
     at_least: Annotated[
         float | None,
         typer.Option(
@@ -109,7 +107,7 @@ def locate(
     ignore_steady: IgnoreSteady = False,
     raw: Annotated[
         str | None,
-        typer.Option(help="Sound without a header: s16le, s24le, s32le or f32le; needs the next two."),
+        typer.Option(help="Sound without a header: s16le, s24le, s32le or f32le; needs --channels, --rate."),
     ] = None,
     channels: Annotated[int | None, typer.Option(help="With --raw: channels of the sound.")] = None,
     rate: Annotated[int | None, typer.Option(help="With --raw: its sample rate in Hz.")] = None,
@@ -121,15 +119,13 @@ def locate(
     ] = False,
     tracks: Annotated[
         bool,
-        typer.Option(
-            "--tracks", help="Follow people over time: who talks from when to when, where, with numbers."
-        ),
+        typer.Option("--tracks", help="Follow people over time: who talks where, from when to when."),
     ] = False,
     background: Annotated[
         str | None,
         typer.Option(
             help="With --tracks: leave out what sounds all the time (a fan, a TV). Seconds at the start in "
-            "which nobody talks, or a recording of it, or auto: a fan is learned by itself."
+            "which nobody talks, or a recording of it, or auto: a fan is learned on its own."
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per frame.")] = False,
@@ -153,9 +149,9 @@ def locate(
 ) -> None:
     """Tell where the sound of a recording comes from, frame by frame (170 ms, every 85 ms).
 
-    Azimuth is in degrees: 0 is the array's front, 90 its left. Score is the height of the method's map there;
-    probability the chance to be within 5 degrees, which a prior and a model know. Any format that libsndfile
-    reads, sealed or plain. Lines come while the recording is read.
+    Azimuth is in degrees: 0 is the array's front, 90 its left. Score is the height of the method's map there.
+    Probability is the chance that the azimuth is within 5 degrees of a source; a prior and a model give it.
+    Reads any format that libsndfile knows, sealed or plain. Lines are printed while the recording is read.
 
     Examples:
 

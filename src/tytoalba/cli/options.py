@@ -41,7 +41,7 @@ IgnoreSteady = Annotated[
     bool,
     typer.Option(
         "--ignore-steady",
-        help="Take steady noise from one place, such as a fan, for silence, after a second.",
+        help="Treat steady noise from one place, such as a fan, as silence after a second.",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of all that is random.")]
@@ -51,7 +51,7 @@ IdentityFile = Annotated[
 ]
 Unsigned = Annotated[
     bool,
-    typer.Option("--unsigned", help="Also take a state or model that nobody whom you trust has signed."),
+    typer.Option("--unsigned", help="Also accept a state or model that nobody you trust has signed."),
 ]
 Speech = Annotated[
     Path | None,

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from tytoalba.live.outputs.mqtt import Broker
     from tytoalba.live.outputs.output import Output, Say
 
+TOKEN = "TYTO_TOKEN"
+"""Environment variable with the token."""
 OdasTracks = Annotated[
     str | None,
-    typer.Option("--odas", help="HOST:PORT of a reader of ODAS's tracked sources (SST); often 9000."),
+    typer.Option("--odas", help="HOST:PORT of a client for ODAS's tracked sources (SST); often 9000."),
 ]
 OdasPotential = Annotated[
-    str | None, typer.Option("--odas-potential", help="The same for its potential sources (SSL); often 9001.")
+    str | None, typer.Option("--odas-potential", help="The same for potential sources (SSL); often 9001.")
 ]
 MqttUrl = Annotated[
     str | None,
@@ -35,7 +37,7 @@ MqttPassword = Annotated[
     typer.Option("--mqtt-password-file", help="File with the broker's password; or TYTO_MQTT_PASSWORD."),
 ]
 MqttAuthorities = Annotated[
-    Path | None, typer.Option("--mqtt-ca", help="With mqtts: certificates that the broker's is checked with.")
+    Path | None, typer.Option("--mqtt-ca", help="With mqtts: certificates (PEM) to check the broker's with.")
 ]
 WebSocketAddress = Annotated[
     str | None,
@@ -43,10 +45,10 @@ WebSocketAddress = Annotated[
 ]
 TokenFile = Annotated[
     Path | None,
-    typer.Option("--token-file", help="File with the token that clients must show; or TYTO_TOKEN."),
+    typer.Option("--token-file", help=f"File with the token that clients must show; or {TOKEN}."),
 ]
 OscAddress = Annotated[
-    str | None, typer.Option("--osc", help="HOST:PORT of a program that takes Open Sound Control (UDP).")
+    str | None, typer.Option("--osc", help="HOST:PORT of a program that reads Open Sound Control (UDP).")
 ]
 LARGEST_SECRET = 4096
 """Bytes of a file with a password or a token."""
@@ -101,7 +103,7 @@ def asked_outputs(
         address(odas_potential, "--odas-potential"),
         broker,
         address(websocket, "--websocket"),
-        secret(token_file, "TYTO_TOKEN", "--token-file") if websocket is not None else None,
+        secret(token_file, TOKEN, "--token-file") if websocket is not None else None,
         address(osc, "--osc"),
     )
 
@@ -143,7 +145,7 @@ def opened_outputs(asked: Asked, say: Say, stack: ExitStack) -> list[Output]:
 def secret(path: Path | None, variable: str, option: str) -> str | None:
     """The first line of a file that others cannot read, else what the environment says; None for neither."""
     if path is None:
-        return os.environ.get(variable) or None
+        return os.environ.get(variable, "").strip() or None
     from tytoalba.storage.files import read_bytes
 
     data = read_bytes(path, LARGEST_SECRET, forbidden=0o037 if _is_credential(path) else 0o077)

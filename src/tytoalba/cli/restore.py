@@ -23,8 +23,8 @@ def restore(
     """Accept a state that was put back, or a file that lost its ledger or signature, as it is now.
 
     A state from before something was forgotten is refused, and so is one whose ledger was put back with it or
-    is missing. If that is what you want, from a backup for instance, this says what it means, asks, and
-    writes a line of its own into the ledger: what was undone stays to be seen.
+    is missing. If you want it all the same, from a backup for instance, this command explains what it means,
+    asks, and adds a line to the ledger, where what was undone stays visible.
 
     Example:
 

@@ -51,9 +51,8 @@ def seal(
     """Seal files with age: FILE becomes FILE.age, which `tyto` reads as it reads FILE. Prints what it wrote.
 
     Sealed for the default recipients (see `tyto keygen`), or for those of --to and nobody else. With --remove
-    the sealed file is opened and compared first, so it needs a key. Deleting does not wipe a disk: where
-    that matters, record to a disk that is encrypted. A sealed file that is there stays, unless it holds the
-    same.
+    the sealed file is opened and compared first, so it needs a key. Deleting does not wipe a disk: where that
+    matters, record to an encrypted disk. An existing sealed file is not replaced, unless it holds the same.
 
     Examples:
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +27,7 @@ from tytoalba.cli.live import (
     open_input,
 )
 from tytoalba.cli.options import ArrayOption, IdentityFile, Unsigned
+from tytoalba.cli.outputs import TOKEN, TokenFile, secret
 from tytoalba.cli.stopping import stopped_by_signals
 from tytoalba.cli.tracks import background_of
 from tytoalba.errors import TytoError
@@ -42,11 +42,6 @@ if TYPE_CHECKING:
     from tytoalba.signal.array import MicArray
     from tytoalba.storage.age import Keys
 
-TOKEN = "TYTO_TOKEN"
-"""Environment variable with the token."""
-LARGEST_TOKEN = 4096
-"""Bytes of a file with a token."""
-
 
 def serve(
     standard_input: StandardInput = None,
@@ -57,7 +52,7 @@ def serve(
     channels: RawChannels = None,
     rate: RawRate = None,
     no_input: Annotated[
-        bool, typer.Option("--no-input", help="No live sound: recordings and what is stored only.")
+        bool, typer.Option("--no-input", help="No live sound: only recordings, and what is stored.")
     ] = False,
     model: ModelFile = None,
     array: ArrayOption = None,
@@ -65,33 +60,31 @@ def serve(
     background: BackgroundSound = None,
     silence: Silence = -60.0,
     host: Annotated[
-        str, typer.Option(help="Where to serve: 127.0.0.1 is this machine alone; 0.0.0.0 is everybody.")
+        str, typer.Option(help="Address: 127.0.0.1 serves this machine alone, 0.0.0.0 everybody.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port.", min=0, max=65535)] = 8010,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(help=f"File with the token that clients must show; or the variable {TOKEN}."),
-    ] = None,
+    port: Annotated[int, typer.Option(help="Port to serve at.", min=0, max=65535)] = 8010,
+    token_file: TokenFile = None,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate (PEM), for https.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key (PEM).")] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Serve other machines without TLS: anybody between can listen.")
+        bool,
+        typer.Option("--insecure", help="Serve other machines without TLS: others on the way can read."),
     ] = False,
     origin: Annotated[
         list[str] | None,
-        typer.Option(help="A site whose pages may ask, such as https://home.example; several times."),
+        typer.Option(help="Site whose pages may ask, such as https://home.example; may be repeated."),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Also show this page of `tyto bench`.")] = None,
     unsigned: Unsigned = False,
     identity: IdentityFile = None,
 ) -> None:
-    """Serve a page that shows who speaks where, and teaches, checks and locates; and REST for programs.
+    """Serve a page that shows who speaks where, and can teach, check and locate; and REST for programs.
 
     Open the address that is printed, on this machine. With --model the page can teach a direction by
     speaking, and forget it again. Sound stays in memory; what is learned goes into the file of the model.
     Ctrl-C ends it.
 
-    For a phone, or another machine, serve with TLS and a token (docs/serve.md): the token is in a file or in
+    For a phone, or another machine, serve with TLS and a token (docs/serve.md). The token is in a file or in
     TYTO_TOKEN, never on the command line, where others could see it.
 
     Examples:
@@ -106,11 +99,14 @@ def serve(
 
       curl http://127.0.0.1:8010/api/state/doa
     """
+    from tytoalba.live.outputs.access import checked_token
     from tytoalba.live.outputs.addresses import Address
     from tytoalba.live.web.server import Server, Tls, load_uvicorn, open_port
 
     load_uvicorn()
-    address, token = Address(host, port), _token(token_file)
+    address, token = Address(host, port), secret(token_file, TOKEN, "--token-file")
+    if token is not None:
+        checked_token(token)
     if (tls_cert is None) != (tls_key is None):
         raise TytoError("a certificate comes with its key: give both --tls-cert and --tls-key")
     tls = Tls(tls_cert, tls_key) if tls_cert and tls_key else None
@@ -131,21 +127,6 @@ def serve(
     say("stopped; nothing of the sound was kept")
     if stopped.signal:
         raise typer.Exit(stopped.code)
-
-
-def _token(path: Path | None) -> str | None:
-    """The token of a file, else of the environment; never of the command line, which others can see."""
-    from tytoalba.live.outputs.access import checked_token
-    from tytoalba.storage.files import read_bytes
-
-    if path is None:
-        found = os.environ.get(TOKEN)
-        return None if found is None else checked_token(found.strip())
-    data = read_bytes(path, LARGEST_TOKEN, forbidden=0o077)
-    try:
-        return checked_token(data.decode("ascii").strip())
-    except UnicodeDecodeError as error:
-        raise TytoError(f"{path} is no token: it has other than ASCII characters") from error
 
 
 def _require_safe(address: Address, token: str | None, tls: Tls | None, insecure: bool) -> None:

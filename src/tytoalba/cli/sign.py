@@ -19,7 +19,7 @@ def sign(
 ) -> None:
     """Sign files for others: FILE.sig says what FILE is and that it came from you.
 
-    They need your fingerprint, which is printed: read it to them, and they say `tyto trust FINGERPRINT`.
+    Others need your fingerprint, which is printed: read it out, and they run `tyto trust FINGERPRINT`.
 
     Example:
 
@@ -49,7 +49,7 @@ def trust(
     remove: Annotated[bool, typer.Option("--remove", help="Remove it from the list.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say whose files are taken, or list them. Nobody is trusted unasked, not even the first time.
+    """Choose whose files are accepted, or list them. Nobody is trusted unasked, not even the first time.
 
     Example:
 

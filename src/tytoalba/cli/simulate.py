@@ -49,9 +49,9 @@ def simulate(
 ) -> None:
     """Simulate rooms, talkers and noise for an array: labelled recordings, or features directly.
 
-    The sound has reverberation, directional microphones and talkers, diffuse noise, one or two talkers,
-    unseen rooms and speakers in each part. With --cluster, workers simulate, this machine writes, and a
-    folder that was begun is completed by the same command.
+    The sound has reverberation, directional microphones and talkers, diffuse noise, one or two talkers, and
+    other rooms and speakers in each part. With --cluster, workers simulate and this machine writes; the same
+    command completes a folder that was begun.
 
     Examples:
 

@@ -113,6 +113,8 @@ class FeatureWriter:
                 self._X.write(label[name].tobytes())
         self._X.seek(0)
         self._X.write(struct.pack("<Q", len(self._header)) + header.ljust(len(self._header)))
+        self._X.flush()
+        os.fsync(self._X.fileno())
         self.close()
 
     def close(self) -> None:
@@ -157,12 +159,13 @@ def growing(
             size = 8 + len(header) + row.nbytes * place.frames
             return {folder / "features": size, folder / "labels": place.labels}
 
+        _refuse_planted(folder)
         place = _place(folder, recipe, path)
         if not all(file.is_file() and file.stat().st_size >= n for file, n in sizes(place).items()):
             place = Place()
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         for file, n_bytes in sizes(place).items():
-            with file.open("ab") as opened:
+            with _opened(file) as opened:
                 opened.truncate(n_bytes)
         writer = FeatureWriter(folder, header, recipe, place)
         try:
@@ -196,7 +199,25 @@ def _place(folder: Path, recipe: str, path: Path) -> Place:
     return place
 
 
+def _refuse_planted(folder: Path) -> None:
+    """Refuse an unfinished file that this program did not begin: links and pipes that somebody put there."""
+    if not os.path.lexists(folder):
+        return
+    wrong = folder if folder.is_symlink() or not folder.is_dir() else None
+    for name in ("features", "labels", "place.json"):
+        file = folder / name
+        if wrong is None and os.path.lexists(file) and (file.is_symlink() or not file.is_file()):
+            wrong = file
+    if wrong is not None:
+        raise DataError(
+            f"{wrong} is not what an interrupted run leaves: nothing is written through links and pipes; "
+            f"remove {folder.name} and run this again"
+        )
+
+
 def _opened(path: Path) -> BinaryIO:
-    file = path.open("r+b")
+    """A file to go on with at its end, made where it is missing; a link is not followed."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+    file = os.fdopen(os.open(path, flags, 0o666), "r+b")
     file.seek(0, os.SEEK_END)
     return file

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from tytoalba.errors import ExpansionError
+from tytoalba.learning.sums import is_tensor
 
 Array = Any
 """A numpy array or a torch tensor; torch is never imported here, only recognised."""
@@ -171,7 +171,7 @@ def quantize(H: Array) -> Array:
     >>> quantize(np.array([[-1.0, 0.0, 0.5, 1.0]])).tolist()
     [[-127, 0, 64, 127]]
     """
-    H = H if _is_tensor(H) else np.asarray(H)
+    H = H if is_tensor(H) else np.asarray(H)
     if not bool((abs(H) <= 1).all()):  # NaN fails it too
         raise ExpansionError(
             "features to quantise must lie in [-1, 1]; ReLU features do not: use RandomFourier"
@@ -234,7 +234,7 @@ def _slices(n: int, rows: int) -> Iterator[slice]:
 
 def _checked_rows(Z: Array, n_inputs: int) -> Array:
     """Z (n, n_inputs) as an array or a tensor without its history; refuses other shapes, NaN and infinity."""
-    if _is_tensor(Z):
+    if is_tensor(Z):
         Z = Z.detach()
         finite = bool(Z.isfinite().all())
     else:
@@ -247,11 +247,6 @@ def _checked_rows(Z: Array, n_inputs: int) -> Array:
     if not finite:
         raise ExpansionError("Z holds NaN or infinity; did a silent or damaged frame slip through?")
     return Z
-
-
-def _is_tensor(array: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
 
 
 def _checked_sizes(n_inputs: int, n_features: int, seed: int) -> tuple[int, int, int]:

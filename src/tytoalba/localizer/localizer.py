@@ -129,7 +129,7 @@ class Localizer:
         ignore_steady: bool = False,
         **options: Any,
     ) -> Localizer:
-        """Make one that knows what simulations of its array taught it, and nothing else.
+        """Make one that knows what simulations of its array taught it, and nothing else yet.
 
         Parameters
         ----------

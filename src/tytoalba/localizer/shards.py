@@ -32,6 +32,7 @@ from tytoalba.localizer.lessons import Gathered, gather
 from tytoalba.localizer.localizer import Change, Localizer
 from tytoalba.localizer.offsets import N_SUMS, Offsets
 from tytoalba.localizer.state import State
+from tytoalba.storage.tensors import Arrays
 
 READ_AT_ONCE = 32
 """Recordings whose digests are one task."""
@@ -112,11 +113,14 @@ def _found(workers: Workers, source: FolderSource) -> Iterator[Found]:
     for number, data in enumerate(in_order(workers, digests, calls())):
         some = listed[number * READ_AT_ONCE : (number + 1) * READ_AT_ONCE]
         _, arrays = read_answer(data, "digests", 2**16)
-        names, sizes, sealed = arrays["names"], arrays["sizes"], arrays["sealed"]
-        if names.shape != (len(some), NAME) or sizes.shape != sealed.shape or len(sizes) != len(some):
+        n = len(some)
+        wanted = {"names": ("uint8", (n, NAME)), "sizes": ("int64", (n,)), "sealed": ("bool", (n,))}
+        right = {name: (str(values.dtype), values.shape) for name, values in arrays.items()} == wanted
+        if not right or (arrays["sizes"] < 0).any():
             raise ClusterError("a worker answered with other recordings: are all of one version?")
         for k, one in enumerate(some):
-            yield Found(one, names[k].tobytes(), int(sizes[k]), bool(sealed[k]))
+            name, size, sealed = (arrays[of][k] for of in ("names", "sizes", "sealed"))
+            yield Found(one, name.tobytes(), int(size), bool(sealed))
 
 
 def digests(told: str, some: str) -> bytes:
@@ -128,8 +132,8 @@ def digests(told: str, some: str) -> bytes:
         names.append(np.frombuffer(_name(source, listed), np.uint8))
         sizes.append(sum(path.stat().st_size for path in source.files(listed)))
         sealed.append(source.sealed(listed))
-    arrays = {"names": np.stack(names), "sizes": np.array(sizes), "sealed": np.array(sealed)}
-    return answer("digests", {}, arrays)
+    arrays: Arrays = {"names": np.stack(names), "sizes": np.array(sizes, np.int64)}
+    return answer("digests", {}, arrays | {"sealed": np.array(sealed)})
 
 
 def _name(source: FolderSource, listed: Listed) -> bytes:

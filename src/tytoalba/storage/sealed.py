@@ -67,7 +67,6 @@ def seal_file(
     target: str | Path,
     recipients: Sequence[Recipient],
     *,
-    armored: bool = False,
     replace: bool = True,
     advance: Advance | None = None,
 ) -> None:
@@ -79,7 +78,7 @@ def seal_file(
         if is_sealed(file):
             raise SealError(f"{path} is sealed already; to change the recipients: tyto rewrap {path}")
         with _writing(target, replace) as sink:
-            seal_stream(file, sink, recipients, armored=armored)
+            seal_stream(file, sink, recipients)
 
 
 def open_file(

@@ -15,7 +15,7 @@ from tests.helpers.commands import Tyto
 from tests.helpers.odaslive import FAKE, program
 from tytoalba.bench import tracking
 from tytoalba.bench.odas.follower import OdasFollower, at_frames, odas_followers
-from tytoalba.bench.odas.program import find_program
+from tytoalba.bench.odas.program import find_odas
 from tytoalba.bench.odas.settings import BEST, SHIPPED, OdasSettings
 from tytoalba.bench.odas.tracks import OdasTrack, Report
 from tytoalba.bench.tracking import make_scene, row_of
@@ -87,7 +87,7 @@ def test_the_command_measures_both_rows_beside_ours(tyto: Tyto, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--odas", "/nowhere/odaslive"], "no program /nowhere/odaslive"),
+        (["--odas", "/nowhere/odaslive"], "no program '/nowhere/odaslive'"),
         (["--odas-settings", "mine.toml"], "--odas-settings is for --odas"),
     ],
 )
@@ -104,7 +104,7 @@ def test_the_rows_are_what_ships_and_the_choice(tmp_path: Path) -> None:
 @pytest.mark.skipif("TYTO_ODAS" not in os.environ, reason="TYTO_ODAS names no odaslive")
 @pytest.mark.parametrize("mode", ["kalman", "particle"])
 def test_odas_itself_finds_a_talker(mode: str) -> None:
-    follow = OdasFollower(find_program(os.environ["TYTO_ODAS"]), replace(SHIPPED, mode=mode))
+    follow = OdasFollower(find_odas(os.environ["TYTO_ODAS"]), replace(SHIPPED, mode=mode))
     scene = make_scene(ARRAY, "srp", None, "valid", (0, "one", 1))
     row = row_of(scene, follow(scene))
     assert row["right"][0] / row["right"][1] > 0.6

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.odaslive import FAKE, program
-from tytoalba.bench.odas import program as module
-from tytoalba.bench.odas.program import find_program, run_odas
+from tytoalba.bench import programs as module
+from tytoalba.bench.odas.program import find_odas, run_odas
 from tytoalba.bench.odas.settings import SHIPPED
 from tytoalba.errors import TytoError
 from tytoalba.signal.array import load_array
@@ -82,13 +82,13 @@ def test_one_that_floods_the_disk_is_stopped(tmp_path: Path, monkeypatch: pytest
 
 def test_a_program_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TytoError, match="build it from introlab/odas"):
-        find_program(tmp_path / "odaslive")
+        find_odas(tmp_path / "odaslive")
     (tmp_path / "text").write_text("hello")
     with pytest.raises(TytoError, match=r"chmod \+x"):
-        find_program(tmp_path / "text")
+        find_odas(tmp_path / "text")
     (tmp_path / "text").chmod(0o755)
     with pytest.raises(TytoError, match=r"is it made for this machine|failed with"):
-        run_odas(find_program(tmp_path / "text"), ARRAY, SOUND, SHIPPED)
+        run_odas(find_odas(tmp_path / "text"), ARRAY, SOUND, SHIPPED)
 
 
 @pytest.mark.parametrize("sound", [SOUND[:3], SOUND[:, :100], SOUND * np.nan])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from tytoalba.bench.speed import measure as measuring
 from tytoalba.bench.speed.pages import MARK, PARTS, rendered
 from tytoalba.bench.speed.rows import Row
 from tytoalba.bench.speed.scale import Assumed, constants, scale
+from tytoalba.bench.speed.workers import measure_workers
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,7 +35,7 @@ def test_pages_are_made_from_the_results() -> None:
 
 def test_quick_runs_everything(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyroomacoustics")
-    monkeypatch.setattr(measuring, "QUICK", replace(measuring.QUICK, memory=None))
+    monkeypatch.setattr(measuring, "QUICK", replace(measuring.QUICK, memory=None, workers=None))
     written = tmp_path / "speed.json"
     ran = tyto("speed", "--quick", "--results", str(written))
     assert ran.code == 0
@@ -67,22 +66,24 @@ def test_quick_runs_everything(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.M
     assert "With `--quick`" in PARTS["when"](measured)
 
 
-def test_a_cluster_is_measured_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in there else None)
-    there: set[str] = set()
-    assert measuring.cluster_rows() == []
-    there |= {measuring.CLUSTER, "distributed"}
-    module = ModuleType(measuring.CLUSTER)
-    monkeypatch.setitem(sys.modules, measuring.CLUSTER, module)
-    assert measuring.cluster_rows() == []
-    module.measure_workers = lambda n, quick: 100.0 * n - 10 * quick  # type: ignore[attr-defined]
-    rows = measuring.cluster_rows(quick=True)
-    assert [(row.name, row.threads, row.value) for row in rows] == [
-        ("Dask, 1 worker", 1, 90.0),
-        ("Dask, 2 workers", 2, 190.0),
-        ("Dask, 4 workers", 4, 390.0),
+def test_without_dask_no_cluster_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert measure_workers((1, 2), 4, 50) == []
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("machine_busy", [False, True])
+def test_workers_of_a_cluster_are_timed(machine_busy: bool) -> None:
+    one, two, memory = measure_workers((1, 2), 4, 50, machine_busy, seconds=1.0)
+    assert [(row.name, row.unit, row.threads) for row in (one, two)] == [
+        ("Dask, 1 worker", "frames/s", 1),
+        ("Dask, 2 workers", "frames/s", 2),
     ]
-    assert rows[2].ratio == pytest.approx(390 / 90)
+    assert one.ratio == 1.0
+    assert two.ratio == pytest.approx(two.value / one.value)
+    assert two.note == one.note
+    assert ("CPU" in one.note) is machine_busy
+    assert 0.01 < memory.value < 2
 
 
 def test_without_its_peer_nothing_is_claimed(tyto: Tyto, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +104,7 @@ def test_without_its_peer_nothing_is_claimed(tyto: Tyto, monkeypatch: pytest.Mon
 def test_results_are_not_written_over_a_folder(tyto: Tyto, tmp_path: Path) -> None:
     ran = tyto("speed", "--quick", "--results", str(tmp_path))
     assert ran.code != 0
-    assert "is a directory" in ran.err
+    assert "is a folder" in ran.err
 
 
 def test_arithmetic_of_scale() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -90,6 +91,27 @@ def test_few_shards_are_in_work_at_a_time() -> None:
     parts = add_up(Watched(), work(200), shards(range(200)))
     assert total_of(list(parts)).to_bytes() == expected(range(200))
     assert most <= adding.TREES * adding.PER_THREAD * 2
+
+
+def test_sums_of_sealed_shards_are_added_where_there_are_keys() -> None:
+    below = dict[str, set[int]]()
+
+    class Watched(StandIn):
+        def submit(self, function: Any, *arguments: Any, **options: Any) -> Any:
+            job: Any = super().submit(function, *arguments, **options)
+            parts = [one for one in arguments if isinstance(one, Job)]
+            below[job.name] = (
+                set().union(*(below[one.name] for one in parts)) if parts else {int(arguments[0])}
+            )
+            assert job.sealed == any(k >= 20 for k in below[job.name])
+            return job
+
+    some = [replace(one, sealed=k >= 20) for k, one in enumerate(shards(range(40)))]
+    parts = list(add_up(Watched(n_threads=9), work(40), some))
+    assert total_of(parts).to_bytes() == expected(range(40))
+    several = [found for found in below.values() if len(found) > 1]
+    assert any(max(found) < 20 for found in several)
+    assert any(min(found) < 20 <= max(found) for found in several)
 
 
 def test_a_shard_that_is_delivered_twice_counts_once() -> None:

@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.helpers.maps import scores_of
 from tytoalba.bench.plots import plot_reliability, save_figure
 from tytoalba.errors import DataError
 from tytoalba.learning.prior import calibration as calibration
@@ -42,13 +43,6 @@ def decisions(rng: np.random.Generator, n: int, true: Callable[[Numbers], Number
     return x, rng.random(n) < true(x)
 
 
-def scores_of(seed: int, n_frames: int = 4, n_directions: int = 360) -> Numbers:
-    """Maps of random bumps on noise, no two scores equal."""
-    rng = np.random.default_rng(seed)
-    bumps = angles.encode(rng.uniform(0, 360, (n_frames, 3)), n_directions=n_directions)
-    return np.asarray(bumps * rng.uniform(0.2, 1, (n_frames, 1)) + 0.2 * rng.random(bumps.shape))
-
-
 # ------------------------------------------------------------------------------------ the calibration
 
 
@@ -60,9 +54,14 @@ def test_claimed_probabilities_come_true(name: str) -> None:
     claimed = fitted.probability(x)
     assert calibration.expected_calibration_error(claimed, right) < 0.02
     assert np.abs(claimed - TRUE[name](x)).mean() < 0.02
-    assert calibration.brier_score(claimed, right) <= calibration.brier_score(TRUE[name](x), right) + 0.002
+    assert brier_score(claimed, right) <= brier_score(TRUE[name](x), right) + 0.002
     assert len(fitted.knots) <= 64
     assert fitted.n == 20_000
+
+
+def brier_score(p: NDArray[Any], right: NDArray[Any]) -> float:
+    """Mean squared distance of a probability from what came: 0.25 knows nothing."""
+    return float(np.mean((p - right) ** 2))
 
 
 def test_what_was_not_calibrated_is_found_out() -> None:
@@ -70,7 +69,7 @@ def test_what_was_not_calibrated_is_found_out() -> None:
     too_sure = 1 / (1 + np.exp(-8 * x))
     fitted = Calibration.fit(x, right).probability(x)
     assert calibration.expected_calibration_error(too_sure, right) > 0.1
-    assert calibration.brier_score(too_sure, right) > calibration.brier_score(fitted, right) + 0.01
+    assert brier_score(too_sure, right) > brier_score(fitted, right) + 0.01
 
 
 samples = st.lists(st.tuples(finite | st.integers(-3, 3).map(float), st.booleans()), min_size=1, max_size=60)
@@ -292,9 +291,7 @@ def test_evidence_tells_right_from_wrong() -> None:
     share = right[:2000].mean()
     assert 0.4 < share < 0.9
     share_alone = np.full(2000, share)
-    assert calibration.brier_score(claimed, right[2000:]) < 0.7 * calibration.brier_score(
-        share_alone, right[2000:]
-    )
+    assert brier_score(claimed, right[2000:]) < 0.7 * brier_score(share_alone, right[2000:])
     assert right[2000:][claimed > 0.9].mean() > 0.85
 
 
@@ -335,7 +332,6 @@ def test_reliability_is_its_definition(seed: int, n_bins: int, n: int) -> None:
         else:
             assert np.isnan([bins.probability[b], bins.accuracy[b]]).all()
     assert calibration.expected_calibration_error(p, right, n_bins) == pytest.approx(expected)
-    assert calibration.brier_score(p, right) == pytest.approx(np.mean((p - right) ** 2))
 
 
 @pytest.mark.parametrize(
@@ -343,7 +339,6 @@ def test_reliability_is_its_definition(seed: int, n_bins: int, n: int) -> None:
     [
         calibration.expected_calibration_error,
         calibration.reliability,
-        calibration.brier_score,
         plot_reliability,
     ],
 )
@@ -352,9 +347,8 @@ def test_measures_refuse_what_is_no_probability(measure: Callable[..., Any]) -> 
     for claimed, message in (([90.0], "percent"), ([-0.1], "percent"), ([NAN], "NaN"), ([], "no decision")):
         with pytest.raises(ValueError, match=message):
             measure(claimed, [True] * len(claimed), *rest)
-    if measure is not calibration.brier_score:
-        with pytest.raises(ValueError, match="n_bins"):
-            measure([0.5], [True], *rest, n_bins=0)
+    with pytest.raises(ValueError, match="n_bins"):
+        measure([0.5], [True], *rest, n_bins=0)
 
 
 def test_the_diagram_shows_the_error(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.helpers.maps import scores_of
 from tytoalba.errors import DataError
 from tytoalba.learning.prior import calibration as calibration
 from tytoalba.learning.prior import decisions as decisions
@@ -25,13 +26,6 @@ Numbers = NDArray[np.float64]
 seeds = st.integers(0, 2**32 - 1)
 light = settings(max_examples=40, deadline=None)
 RISING = Calibration((0.0, 2.0), (0.1, 0.9), 50)
-
-
-def scores_of(seed: int, n_frames: int = 4, n_directions: int = 360) -> Numbers:
-    """Maps of random bumps on noise, no two scores equal."""
-    rng = np.random.default_rng(seed)
-    bumps = angles.encode(rng.uniform(0, 360, (n_frames, 3)), n_directions=n_directions)
-    return np.asarray(bumps * rng.uniform(0.2, 1, (n_frames, 1)) + 0.2 * rng.random(bumps.shape))
 
 
 # ------------------------------------------------------------------------------------------ two decisions

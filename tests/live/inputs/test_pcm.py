@@ -126,3 +126,20 @@ def test_what_cannot_be_right_is_refused() -> None:
     closed.reading.close()
     with pytest.raises(AudioError, match="standard input cannot be read"):
         list(pcm(closed.reading).blocks())
+
+
+def test_nobody_reads_after_the_end() -> None:
+    """Else a file that gets the same number may lose what comes through it."""
+    pipe = Pipe()
+    found = pcm(pipe.reading)
+    blocks = found.blocks()
+    pipe.write(DATA[:600])
+    next(blocks)
+    readers = [thread for thread in threading.enumerate() if thread.name == f"reads {found.name}"]
+    found.close()
+    assert list(blocks) == []
+    assert not any(thread.is_alive() for thread in readers)
+    pipe.write(DATA[600:700])
+    assert pipe.reading.read1(100) == DATA[600:700]
+    pipe.end()
+    pipe.reading.close()

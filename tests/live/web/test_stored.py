@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.states import Kit, opened, wave
-from tests.localizer.conftest import kit as kit
-from tests.localizer.conftest import made as made
+from tests.helpers.states import kit as kit
+from tests.helpers.states import made_kit as made_kit
 from tytoalba.live.web.refusals import Refusal, status_of, told
 from tytoalba.live.web.stored import Stored, digest_of
 from tytoalba.localizer.localizer import Localizer

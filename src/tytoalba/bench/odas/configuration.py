@@ -18,18 +18,20 @@ RATE, HOP, FRAME = 16000, 128, 256
 Value = str | int | float | tuple[Any, ...] | list[Any] | Mapping[str, Any]
 
 
-def configuration(array: MicArray, settings: OdasSettings, sound: str, tracks: str) -> str:
+def configuration(
+    array: MicArray, settings: OdasSettings, sound: str, tracks: str, potential: str | None = None
+) -> str:
     """The text of a configuration.
 
     sound: path of the sound, 16-bit samples at `RATE`, channels interleaved, one per microphone of the array.
-    tracks: path that tracks are written to.
+    tracks: path that tracks are written to. potential: path for potential sources, which go nowhere if None.
     """
     return "".join(
         f"{name} = {_text(group)};\n"
         for name, group in {
             **_input(array, sound),
             "sne": {"b": 3, "alphaS": 0.1, "L": 150, "delta": 3.0, "alphaD": 0.1},
-            "ssl": _localization(settings),
+            "ssl": _localization(settings, potential),
             "sst": _tracking(settings, tracks),
             "sss": _separation(),
             "classify": _classification(),
@@ -64,7 +66,9 @@ def _input(array: MicArray, sound: str) -> dict[str, Value]:
     }
 
 
-def _localization(settings: OdasSettings) -> dict[str, Value]:
+def _localization(settings: OdasSettings, potential: str | None) -> dict[str, Value]:
+    nowhere = {"format": "undefined", "interface": {"type": "blackhole"}}
+    to_file = {"format": "json", "interface": {"type": "file", "path": potential or ""}}
     return {
         "nPots": settings.n_pots,
         "nMatches": settings.n_matches,
@@ -72,7 +76,7 @@ def _localization(settings: OdasSettings) -> dict[str, Value]:
         "nRefinedLevels": 1,
         "interpRate": settings.interp_rate,
         "scans": [{"level": 2, "delta": -1}, {"level": settings.fine_level, "delta": -1}],
-        "potential": {"format": "undefined", "interface": {"type": "blackhole"}},
+        "potential": to_file if potential else nowhere,
     }
 
 

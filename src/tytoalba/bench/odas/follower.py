@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tytoalba.bench.odas.configuration import HOP, RATE
-from tytoalba.bench.odas.program import find_program, run_odas
+from tytoalba.bench.odas.program import find_odas, run_odas
 from tytoalba.bench.odas.settings import BEST, SHIPPED, OdasSettings
 from tytoalba.bench.odas.tracks import Report
 from tytoalba.bench.track_scores import Report as Judged
@@ -66,7 +66,7 @@ def at_frames(
 
 def odas_followers(binary: str | Path, best: OdasSettings = BEST) -> dict[str, OdasFollower]:
     """The two rows of ODAS in `tyto bench tracking`, by name."""
-    program = find_program(binary)
+    program = find_odas(binary)
     return {
         "ODAS as shipped": OdasFollower(program, SHIPPED),
         "ODAS, best setting": OdasFollower(program, best),

@@ -1,11 +1,11 @@
-"""What `odaslive` writes of its tracks, read within limits: it is somebody else's program."""
+"""What `odaslive` writes, tracks and potential sources: read within limits, it is somebody else's program."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 from tytoalba.bench.odas.settings import MOST_TRACKS
 from tytoalba.errors import TytoError
@@ -29,16 +29,39 @@ class Report(NamedTuple):
     tracks: tuple[OdasTrack, ...]
 
 
+class Heard(NamedTuple):
+    """Potential sources after so many hops: pairs (azimuth in degrees [0, 360), energy)."""
+
+    hop: int
+    sources: tuple[tuple[float, float], ...]
+
+
+AnyReport = TypeVar("AnyReport", Report, Heard)
+
+
 def parse_tracks(text: str) -> list[Report]:
     """Reports in the order in which they were written; TytoError where the text is damaged.
 
     >>> parse_tracks('{"timeStamp": 3, "src": [{"id": 1, "x": 0.0, "y": 1.0, "z": 0.0, "activity": 1.0}]}')
     [Report(hop=3, tracks=(OdasTrack(id=1, azimuth=90.0, activity=1.0),))]
     """
-    found: list[Report] = []
+    return _parsed(text, _report)
+
+
+def parse_potential(text: str) -> list[Heard]:
+    """Potential sources, hop after hop; as `parse_tracks`.
+
+    >>> parse_potential('{"timeStamp": 3, "src": [{"x": 0.0, "y": -1.0, "z": 0.0, "E": 0.4}]}')
+    [Heard(hop=3, sources=((270.0, 0.4),))]
+    """
+    return _parsed(text, _heard)
+
+
+def _parsed(text: str, report_of: Callable[[Any], AnyReport]) -> list[AnyReport]:
+    found: list[AnyReport] = []
     for number, one in enumerate(_objects(text), 1):
         try:
-            report = _report(one)
+            report = report_of(one)
         except (KeyError, TypeError, ValueError, OverflowError) as why:
             raise TytoError(f"report {number} of ODAS is damaged: {type(why).__name__} {why}") from why
         if found and report.hop <= found[-1].hop:
@@ -73,15 +96,32 @@ def _refuse(constant: str) -> float:
 
 
 def _report(one: dict[str, Any]) -> Report:
+    hop, sources = _checked(one)
+    return Report(hop, tuple(_track(source) for source in sources if source["id"] != 0))
+
+
+def _heard(one: dict[str, Any]) -> Heard:
+    hop, sources = _checked(one)
+    return Heard(hop, tuple(_placed(source, "E") for source in sources))
+
+
+def _checked(one: dict[str, Any]) -> tuple[int, list[Any]]:
     hop, sources = one["timeStamp"], one["src"]
     if not isinstance(hop, int) or isinstance(hop, bool) or hop < 0 or len(sources) > MOST_TRACKS:
-        raise ValueError(f"timeStamp {hop!r} with {len(sources)} tracks")
-    return Report(hop, tuple(_track(source) for source in sources if source["id"] != 0))
+        raise ValueError(f"timeStamp {hop!r} with {len(sources)} sources")
+    return hop, sources
 
 
 def _track(source: dict[str, Any]) -> OdasTrack:
     name = source["id"]
-    x, y, activity = (float(source[key]) for key in ("x", "y", "activity"))
-    if not isinstance(name, int) or name < 0 or not all(map(math.isfinite, (x, y, activity))):
-        raise ValueError(f"track {name!r} at {x}, {y} with activity {activity}")
-    return OdasTrack(name, math.degrees(math.atan2(y, x)) % 360.0, activity)
+    if not isinstance(name, int) or name < 0:
+        raise ValueError(f"track {name!r}")
+    return OdasTrack(name, *_placed(source, "activity"))
+
+
+def _placed(source: dict[str, Any], key: str) -> tuple[float, float]:
+    """Azimuth, and a number beside it."""
+    x, y, value = (float(source[name]) for name in ("x", "y", key))
+    if not all(map(math.isfinite, (x, y, value))):
+        raise ValueError(f"a source at {x}, {y} with {key} {value}")
+    return math.degrees(math.atan2(y, x)) % 360.0, value

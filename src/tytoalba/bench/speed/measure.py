@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import importlib
 import importlib.util
 import platform
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tytoalba.bench.speed import learning, localizers, sound
+from tytoalba.bench.speed import learning, localizers, sound, workers
 from tytoalba.bench.speed.rows import Ceiling, Exponent, Row, busy
 from tytoalba.learning.products import INT8, fastest
 from tytoalba.storage.parallel import available_cores
@@ -20,7 +19,6 @@ from tytoalba.storage.parallel import available_cores
 FORMAT = "tytoalba-speed"
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, what comes next)."""
-CLUSTER = "tytoalba.learning.cluster"
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,7 @@ class Sizes:
     taught: tuple[int, int] = (5000, 1024)
     memory: tuple[int, int] | None = (20_000, 50_000)
     gpu: tuple[int, int] = (20_000, 131_072)
+    workers: tuple[tuple[int, ...], int, int] | None = ((1, 2, 4), 32, 2000)
 
 
 QUICK = Sizes(
@@ -66,6 +65,7 @@ QUICK = Sizes(
     taught=(50, 16),
     memory=(64, 100),
     gpu=(64, 1024),
+    workers=((1, 2), 4, 50),
 )
 """Seconds in place of minutes: that everything runs, and no number to quote."""
 
@@ -111,7 +111,7 @@ def measure(
         ("microphones", lambda: exponents.append(sound.measure_microphones(sizes.microphones))),
         ("ceilings", lambda: ceilings.extend(_ceilings(sizes, threads))),
         ("GPU", lambda: rows.extend(_gpu(sizes))),
-        ("workers", lambda: rows.extend(cluster_rows(quick))),
+        ("workers", lambda: rows.extend(_workers(sizes, machine_busy))),
     ]
     if memory and sizes.memory:
         steps.append(("memory", lambda: rows.append(learning.measure_memory(*sizes.memory))))  # type: ignore[misc]
@@ -134,22 +134,8 @@ def measure(
     }
 
 
-def cluster_rows(quick: bool = False) -> list[Row]:
-    """Workers of a Dask cluster beside one, if the extra `cluster` is installed: else no rows.
-
-    `tytoalba.learning.cluster.measure_workers(n_workers, quick)` says how many frames per second they learn.
-    """
-    if importlib.util.find_spec(CLUSTER) is None or importlib.util.find_spec("distributed") is None:
-        return []
-    hook = getattr(importlib.import_module(CLUSTER), "measure_workers", None)
-    if hook is None:
-        return []
-    rates = {n: float(hook(n, quick)) for n in (1, 2, 4)}
-    task = "learning on a cluster of this machine"
-    return [
-        Row(task, f"Dask, {n} worker{'s' * (n > 1)}", rate, "frames/s", rate / rates[1], n)
-        for n, rate in rates.items()
-    ]
+def _workers(sizes: Sizes, machine_busy: bool) -> list[Row]:
+    return workers.measure_workers(*sizes.workers, machine_busy) if sizes.workers else []
 
 
 def _learning(D: int, sizes: Sizes, threads: int) -> list[Row]:

@@ -2,7 +2,8 @@
 
 A tree has a few shards per worker. Its leaves are shards, each inner task adds a few answers, and only the
 last sum travels to who asked. Two trees are in work at a time, so that nobody waits for the slowest shard of
-one of them, and no more than that is ever in the memory of the workers.
+one of them, and no more than that is ever in the memory of the workers. What came from sealed recordings is
+added on workers that were given a key, and nowhere else.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tytoalba.errors import ClusterError
 from tytoalba.learning.cluster.partial_sums import PartialSums, Shapes
@@ -64,6 +66,14 @@ class _Tree:
     root: Task | None = None
 
 
+class _Sum(NamedTuple):
+    """A shard or a sum of some. sealed: whether any of it is; sums tell of what they were made from."""
+
+    name: str
+    task: Task
+    sealed: bool
+
+
 def add_up(
     workers: Workers,
     work: Work,
@@ -89,26 +99,29 @@ def add_up(
 
 def _submitted(workers: Workers, work: Work, shards: list[Shard]) -> _Tree:
     tree = _Tree(shards)
-    level: list[tuple[str, Task]] = []
+    level: list[_Sum] = []
     for shard in shards:
         name = f"tyto-shard-{hashlib.sha256((work.recipe + shard.name).encode()).hexdigest()}"
         task = workers.submit(work.compute, *work.header, *shard.arguments, name=name, sealed=shard.sealed)
         tree.waiting[task] = len(shard.names)
-        level.append((name, task))
+        level.append(_Sum(name, task, shard.sealed))
     shapes = json.dumps({name: list(shape) for name, shape in work.shapes.items()})
     while len(level) > 1:
-        above = []
+        above: list[_Sum] = []
         for first in range(0, len(level), FAN_IN):
             some = level[first : first + FAN_IN]
             if len(some) == 1:
                 above += some
                 continue
-            names, parts = zip(*some, strict=True)
-            name = f"tyto-sum-{hashlib.sha256(''.join(names).encode()).hexdigest()}"
-            task = workers.submit(add, shapes, work.recipe, work.total, *parts, name=name, urgent=1)
-            above.append((name, task))
+            name = f"tyto-sum-{hashlib.sha256(''.join(one.name for one in some).encode()).hexdigest()}"
+            sealed, parts = any(one.sealed for one in some), [one.task for one in some]
+            task = workers.submit(
+                add, shapes, work.recipe, work.total, *parts, name=name, sealed=sealed, urgent=1
+            )
+            above.append(_Sum(name, task, sealed))
         level = above
-    ((_, tree.root),) = level
+    (top,) = level
+    tree.root = top.task
     return tree
 
 

@@ -189,17 +189,6 @@ def expected_calibration_error(probability: ArrayLike, right: ArrayLike, n_bins:
     return reliability(probability, right, n_bins).error
 
 
-def brier_score(probability: ArrayLike, right: ArrayLike) -> float:
-    """Mean squared distance of the probability from 1 (right) or 0 (wrong): 0 is best, 0.25 knows nothing.
-
-    >>> round(brier_score([0.9, 0.2], [True, False]), 3)
-    0.025
-    """
-    p, hit = _decisions("probability", probability, right)
-    check_fractions("probability", p)
-    return float(np.mean((p - hit) ** 2))
-
-
 def _bins(x: Float) -> NDArray[np.intp]:
     """First places of at most 64 bins of about equal counts in rising numbers; equal ones stay together."""
     n_bins = min(MOST_KNOTS, math.ceil(math.sqrt(len(x))))

@@ -24,6 +24,8 @@ LONGEST_QUEUE = 64
 """Pieces that wait to be taken, of `PIECE` bytes at most; then the pipe fills, and its writer waits."""
 LOOK = 0.125
 """Seconds between two looks whether it was closed."""
+MOST_WAIT = 2.0
+"""Seconds that the end waits for the reading thread, which looks every `LOOK` whether it shall go on."""
 STALLED, TELL = 1.0, 0.25
 """Seconds without sound until that is a fault, and between two blocks that say so."""
 
@@ -68,7 +70,18 @@ class PcmInput:
 
     def blocks(self) -> Iterator[Block]:
         """The sound, as soon as it is there; AudioError where there is none at all."""
-        threading.Thread(target=self._read, name=f"reads {self._name}", daemon=True).start()
+        reader = threading.Thread(target=self._read, name=f"reads {self._name}", daemon=True)
+        reader.start()
+        try:
+            yield from self._taken()
+        finally:  # nobody reads any more, or the next to open a file may lose what comes through it
+            self._closed.set()
+            with suppress(ValueError):  # it was closed meanwhile
+                if _descriptor(self._stream) is not None:
+                    reader.join(MOST_WAIT)
+
+    def _taken(self) -> Iterator[Block]:
+        """Blocks of what was read."""
         size = ENCODINGS[self._encoding] * self._n_channels
         rest, found = b"", False
         came = told = time.monotonic()

@@ -147,9 +147,7 @@ class WebSocket:
             if not same_token(given, self._token):
                 if given:
                     self._guesses.count(address, given)
-                return connection.respond(
-                    401, "show the token: Authorization: Bearer TOKEN, or ?token=TOKEN\n"
-                )
+                return connection.respond(401, NO_TOKEN)
         return None
 
     def _is_welcome(self, origin: str) -> bool:

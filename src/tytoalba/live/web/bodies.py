@@ -14,6 +14,8 @@ from tytoalba.texts.parsing import parse_json
 
 LARGEST_JSON = 32 * 2**10
 """Bytes."""
+LONGEST_NAME = 200
+"""Characters."""
 LARGEST_SOUND = 64 * 2**20
 """Bytes."""
 PIECE_SECONDS = 10.0
@@ -88,10 +90,10 @@ def number(value: Any, name: str, low: float, high: float) -> float:
     return float(value)
 
 
-def name_of(value: Any, longest: int = 200) -> str:
+def name_of(value: Any) -> str:
     """A name: one line of printable characters."""
-    if not isinstance(value, str) or len(value) > longest or not value.isprintable():
-        raise Refusal(400, f"who is one line of up to {longest} printable characters")
+    if not isinstance(value, str) or len(value) > LONGEST_NAME or not value.isprintable():
+        raise Refusal(400, f"who is one line of up to {LONGEST_NAME} printable characters")
     return value
 
 

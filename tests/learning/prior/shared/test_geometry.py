@@ -59,6 +59,7 @@ def changed(told: Geometry, **arrays: Any) -> Geometry:
         lambda told: {"table": told.table[:, :1]},
         lambda told: {"scale": told.scale[:-1]},
         lambda told: {"scale": told.scale + np.int8(100)},
+        lambda told: {"scale": np.full_like(told.scale, -128)},  # made scores that are no numbers
         lambda told: {"known": told.known[:-1]},
         lambda told: {"known": told.known.astype(np.float32)},
     ],

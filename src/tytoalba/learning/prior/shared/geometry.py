@@ -30,6 +30,8 @@ RIDGE = 1e-3
 MOST = 127
 PER_UNIT = 32
 """Steps of what the network is told: 1/32."""
+FINEST = 20
+"""Bits by which a table is finer than 1, or coarser, at most."""
 
 Int8 = NDArray[np.int8]
 
@@ -75,7 +77,7 @@ class Geometry:
         fit = fit and self.known.shape == (p, CELLS, N_KNOWN) and self.table.shape[2] % 2 == 1
         if not fit or np.abs(self.delays.astype(int)).max() >= self.table.shape[1]:
             raise PriorError("what this prior knows of its array is damaged or was altered")
-        if not (np.abs(self.scale) <= 20).all():
+        if not ((self.scale >= -FINEST) & (self.scale <= FINEST)).all():  # not by its size: |-128| is -128
             raise PriorError("what this prior knows of its array was altered: its steps are out of range")
 
     @property
