@@ -368,7 +368,7 @@ def test_softmax_within_groups() -> None:
 
 def test_ssil_posterior_and_loss() -> None:
     stream = phases()
-    method = SsIl(TASK, budget=240, **QUICK)
+    method = SsIl(TASK, budget=240, labels="cut", comparison=0.0, **QUICK)
     method.learn(stream[0])
     scores = method.posterior(frames(9)[0])
     np.testing.assert_allclose(scores.sum(axis=1), 1.0, rtol=1e-5)
@@ -413,9 +413,93 @@ def test_ssil_distils_each_phase_by_itself() -> None:
         assert again - float(without.loss(network, rows)) == pytest.approx(distilled, rel=1e-3)
 
 
+def test_ssil_learns_of_each_label_what_it_is_told() -> None:
+    directions = np.arange(120, 240)
+    phase = Phase(frames(3)[0], np.array([[121.0, np.nan], [200.0, 40.0], [300.0, np.nan]]), directions)
+    wanted = encode(phase.azimuth)
+    old, new = np.arange(360) < 120, (np.arange(360) >= 120) & (np.arange(360) < 240)
+    for labels in ("whole", "cut", "one-hot"):
+        method = SsIl(TASK, budget=0, labels=labels, **QUICK)  # type: ignore[arg-type]
+        method.seen_[:120] = True
+        group = method._group(phase)
+        assert (group == 0).tolist() == old.tolist()
+        assert (group == 1).tolist() == new.tolist()
+        target = method._targets(method.frames(phase.X, phase.azimuth)[1], phase, group).numpy()
+        mine = old | new if labels == "whole" else new
+        expected = wanted * mine
+        if labels == "one-hot":
+            expected = np.eye(360)[[121, 200, 300]]
+        for row in (0, 1):
+            np.testing.assert_allclose(target[row], expected[row] / expected[row].sum(), atol=1e-6)
+        assert not target[2, mine].any()  # neither old nor new
+
+
+def test_ssil_compares_new_with_old_as_often_as_there_are_directions() -> None:
+    stream = phases(two=0.0)
+    with_, without = (SsIl(TASK, budget=240, comparison=c, **QUICK) for c in (1.0, 0.0))
+    values = []
+    for method in (with_, without):
+        method.learn(stream[0])
+        network = network_of(method).copy().eval()
+        lesson = method.training_set(network, stream[1])
+        rows = torch.tensor([0, 1, len(stream[1])])
+        values.append(float(lesson.loss(network, rows).detach()))
+    X, Y = with_.frames(*with_.with_exemplars(stream[1]))
+    logits = network.predict(X, "logits")[rows].double().numpy()
+    p = np.exp(logits[:, 120:240]).sum(axis=1) / np.exp(logits[:, :240]).sum(axis=1)
+    share = (Y[rows, 120:240].sum(dim=1) / Y[rows, :240].sum(dim=1)).numpy()
+    n_new = len(stream[1]) / np.ceil(len(stream[1]) / 32)  # frames of the phase in a step; 8 exemplars
+    weight = (n_new + 8) * np.array([0.5 / n_new, 0.5 / n_new, 0.5 / 8])
+    expected = np.mean(-weight * (share * np.log(p) + (1 - share) * np.log(1 - p)))
+    assert values[0] - values[1] == pytest.approx(expected, rel=1e-4)
+
+
+def test_ssil_answers_in_new_directions_once_they_are_compared() -> None:
+    stream = phases(900, two=0.0)
+    X, azimuth = frames(300, seed=1, two=0.0)
+    new = (azimuth[:, 0] >= 120) & (azimuth[:, 0] < 240)
+    found = {}
+    for comparison in (0.0, 1.0):
+        options: dict[str, Any] = {"width": 48, "epochs": 10, "lr": 1e-2, "dropout": 0.0, "batch": 32}
+        method = taught(SsIl(TASK, budget=360, comparison=comparison, **options), stream[:2])
+        right = distance(decode(method.posterior(X)), azimuth[:, 0]) <= 10
+        found[comparison] = float(right[new].mean()), float(right[azimuth[:, 0] < 120].mean())
+    assert found[0.0][0] < 0.5
+    assert min(found[1.0]) > 0.8
+
+
+def test_ssil_shifts_new_columns_until_exemplars_are_divided_rightly() -> None:
+    method = SsIl(TASK, budget=240, comparison=0.0, aligned=True, **QUICK)
+    taught(method, phases(two=0.0)[:2])
+    kept = method.exemplars_
+    _, Y = method.frames(kept.X, kept.azimuth)
+    share = Y[:, 120:240].sum(dim=1) / Y[:, :240].sum(dim=1)
+    assert method.posterior(kept.X)[:, 120:240].sum() == pytest.approx(float(share.sum()), rel=1e-3)
+    assert np.unique(method.shift_).size == 2
+    assert not method.shift_[:120].any()
+
+
+def test_ssil_starts_new_columns_at_zero_if_told() -> None:
+    method = SsIl(TASK, budget=240, zero_start=True, **QUICK)
+    stream = phases()
+    assert not method.start().output.weight.any()
+    method.learn(stream[0])
+    weight = method.start().output.weight
+    assert weight[:120].any(dim=1).all()
+    assert not weight[120:].any()
+
+
 @pytest.mark.parametrize(
     ("cls", "option"),
-    [(LwF, "distillation"), (Ewc, "strength"), (LfL, "strength"), (ICarl, "budget"), (Rmm, "new_share")],
+    [
+        (LwF, "distillation"),
+        (Ewc, "strength"),
+        (LfL, "strength"),
+        (ICarl, "budget"),
+        (Rmm, "new_share"),
+        (SsIl, "comparison"),
+        (SsIl, "labels"),
+    ],
 )
 def test_options_that_make_no_sense_are_refused(cls: Any, option: str) -> None:
     with pytest.raises(ValueError, match=option):
