@@ -21,7 +21,7 @@ GCC = prior_gcc(PEPPER)
 N = GCC.n_features
 NOBODY = Phase(np.empty((0, N), np.float32), np.empty((0, 1)), np.arange(360))
 TASK = Task(N, array=PEPPER, gcc=GCC, valid=NOBODY)
-GRADIENT = ("mlp-gcc", "joint", "fine-tune", "lwf", "ss-il", "icarl", "ewc", "lfl", "rmm")
+GRADIENT = ("mlp-gcc", "joint", "fine-tune", "lwf", "ss-il", "icarl", "ewc", "lfl", "replay")
 
 
 @pytest.mark.parametrize("name", shipped_configs())

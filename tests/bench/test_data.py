@@ -228,9 +228,10 @@ def test_recorded_training_frames_in_noise(folder: Path) -> None:
 
 def test_what_methods_are_shown() -> None:
     data = small(bands=((100.0, 2000.0), (2000.0, 8000.0)), parts=2)
-    assert data.gcc is not None
     data = replace(data, noisy_train=replace(data.train, X=data.train.X + 1))
-    pairs = len(data.gcc.pairs) * data.gcc.n_lags
+    gcc = data.gcc
+    assert gcc is not None
+    pairs = len(gcc.pairs) * gcc.n_lags
     widths = {"": data.n_inputs, "whole": 2 * pairs, "plain": pairs}
     assert data.seen_by({}) is data
     assert data.seen_by({"windows": False}).n_inputs == widths["whole"]

@@ -102,8 +102,8 @@ def test_what_is_tried(tmp_path: Path) -> None:
 def test_knobs_are_turned_one_after_another_from_the_best_so_far(tmp_path: Path) -> None:
     search = small(tmp_path, passes=2, rows=["tyto"])
     trials = searched(search, toy_data(), tmp_path / "toy.json")["trials"]
-    found = {(t["options"]["ridge"], t["options"]["sigma"]): t["acc"] for t in trials}
-    at = (10.0, 8.0)
+    found = {tuple(t["options"][knob] for knob in ("ridge", "sigma")): t["acc"] for t in trials}
+    at: tuple[float, ...] = (10.0, 8.0)
     wanted = [at]
     for _ in range(2):
         for knob, values in enumerate([(0.1, 1.0, 1e4), (4.0, 8.0)]):
