@@ -62,10 +62,10 @@ def _one_thread() -> Iterator[None]:
         yield
 
 
-def small(folder: Path, text: str = SMALL, passes: int = 1, **options: Any) -> Search:
+def small(folder: Path, text: str = SMALL, passes: int = 1) -> Search:
     path = folder / "toy.toml"
     path.write_text(text.format(passes=passes))
-    return load_search(str(path), **options)
+    return load_search(str(path))
 
 
 def timeless(result: dict[str, Any]) -> Any:
@@ -100,8 +100,8 @@ def test_what_is_tried(tmp_path: Path) -> None:
 
 
 def test_knobs_are_turned_one_after_another_from_the_best_so_far(tmp_path: Path) -> None:
-    search = small(tmp_path, passes=2, rows=["tyto"])
-    trials = searched(search, toy_data(), tmp_path / "toy.json")["trials"]
+    search = small(tmp_path, passes=2)
+    trials = searched(search, toy_data(), tmp_path / "toy.json", rows=["tyto"])["trials"]
     found = {tuple(t["options"][knob] for knob in ("ridge", "sigma")): t["acc"] for t in trials}
     at: tuple[float, ...] = (10.0, 8.0)
     wanted = [at]
@@ -121,8 +121,10 @@ def test_trials_are_judged_on_validation_frames(tmp_path: Path, monkeypatch: pyt
         return run_job(job, config, *rest)
 
     monkeypatch.setattr(searching, "run_job", spying)
-    search = small(tmp_path, "verify = true\nnoises = ['fan']\n" + SMALL, rows=["ssl-cil-random"])
-    without = searched(search, toy_data(tests={}), tmp_path / "toy.json")  # nothing else is there
+    search = small(tmp_path, "verify = true\nnoises = ['fan']\n" + SMALL)
+    without = searched(
+        search, toy_data(tests={}), tmp_path / "toy.json", rows=["ssl-cil-random"]
+    )  # nothing else is there
     assert set(seen) == {("valid", (), (), False)}
     assert without["trials"]
 
@@ -156,7 +158,9 @@ def test_a_stopped_search_goes_on_where_it_was(tmp_path: Path, monkeypatch: pyte
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(searching, "run_job", run_job)
     result = searched(search, data, stopped, on_trial=lambda *news: told.append(news))
-    assert timeless(result) == timeless(whole)
+    assert timeless(result["rows"]) == timeless(whole["rows"])
+    tried = [sorted(json.dumps(timeless(t)) for t in one["trials"]) for one in (result, whole)]
+    assert tried[0] == tried[1]  # in another order, perhaps: rows that were stopped are behind
     assert [done for done, _ in told] == list(range(10, 17))
     before = stopped.read_bytes()
     monkeypatch.setattr(searching, "run_job", lambda *_, **__: pytest.fail("all is done"))
@@ -164,18 +168,33 @@ def test_a_stopped_search_goes_on_where_it_was(tmp_path: Path, monkeypatch: pyte
     assert timeless(json.loads(stopped.read_bytes())) == timeless(json.loads(before))
 
 
+def test_rows_can_be_searched_one_after_another(tmp_path: Path) -> None:
+    search, data, output = small(tmp_path), toy_data(), tmp_path / "toy.json"
+    whole = searched(search, data, tmp_path / "whole.json")
+    first = searched(search, data, output, rows=["tyto"])
+    assert [row["row"] for row in first["rows"] if row["done"]] == ["tyto"]
+    assert {trial["row"] for trial in first["trials"]} == {"tyto"}
+    assert as_toml(first).count("# not searched to its end") == 3
+    assert chosen_of(first)["fine-tune"] == search.start("fine-tune")  # where it would start
+    for row in ("tyto, one view", "fine-tune", "ssl-cil-random"):
+        last = searched(search, data, output, rows=[row])
+    assert timeless(last["rows"]) == timeless(whole["rows"])
+    assert all(row["done"] for row in last["rows"])
+    with pytest.raises(TytoError, match="no row called 'joint' is searched; there are: fine-tune; ssl-cil"):
+        searched(search, data, output, rows=["joint"])
+
+
 def test_another_search_is_not_mixed_in(tmp_path: Path) -> None:
-    output = tmp_path / "toy.json"
-    searched(small(tmp_path, rows=["tyto"]), toy_data(), output)
+    output, search = tmp_path / "toy.json", small(tmp_path)
+    searched(search, toy_data(), output, rows=["ssl-cil-random"])
     before = output.read_bytes()
-    for other, data in ((small(tmp_path, passes=2, rows=["tyto"]), toy_data()),
-                        (small(tmp_path, rows=["tyto"]), toy_data(name="other"))):  # fmt: skip
+    for other, data in ((small(tmp_path, passes=2), toy_data()), (search, toy_data(name="other"))):
         with pytest.raises(TytoError, match="holds another search or other data"):
             searched(other, data, output)
+    assert output.read_bytes() == before
     output.write_text("{}")
     with pytest.raises(TytoError, match="is no result of a search"):
-        searched(other, data, output)
-    assert before
+        searched(search, toy_data(), output)
 
 
 def test_what_was_chosen_is_taken_by_benchmarks(tmp_path: Path) -> None:
@@ -225,11 +244,9 @@ def test_searches_that_are_refused(tmp_path: Path, old: str, new: str, message: 
         small(tmp_path, SMALL.replace(old, new))
 
 
-def test_searches_and_rows_that_are_not_there(tmp_path: Path) -> None:
+def test_searches_that_are_not_there() -> None:
     with pytest.raises(TytoError, match="no search called 'nosuch' and no such file; shipped: table1"):
         load_search("nosuch")
-    with pytest.raises(TytoError, match=r"no row called 'joint' in .*; there are: fine-tune; ssl-cil-random"):
-        small(tmp_path, rows=["joint"])
 
 
 # ---- the search that is shipped ----

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
@@ -22,13 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from tytoalba.bench.cells import Table
 from tytoalba.bench.config import Config, Job, as_json, config_of, read_table, row_of
 from tytoalba.bench.continual import average_incremental_accuracy
 from tytoalba.bench.data import CLEAN, Announce, BenchData
+from tytoalba.bench.formats import markdown
 from tytoalba.bench.job import run_job
 from tytoalba.bench.results import LARGEST
 from tytoalba.bench.run import machine, prepared_data, shared_data, versions
-from tytoalba.bench.tables import Table, markdown
 from tytoalba.errors import TytoError
 from tytoalba.learning.methods import METHODS
 from tytoalba.storage.age import Keys
@@ -64,6 +65,13 @@ class Search:
         """Trials at most: those that come again are not repeated."""
         return sum(1 + self.passes * sum(len(v) for v in knobs.values()) for knobs in self.knobs.values())
 
+    def only(self, rows: Sequence[str] | None) -> list[str]:
+        """These rows, or all; one that is not there is refused."""
+        for row in rows or ():
+            if row not in self.rows:
+                raise TytoError(f"no row called {row!r:.80} is searched; there are: {'; '.join(self.rows)}")
+        return [row for row in self.rows if rows is None or row in rows]
+
     def start(self, row: str) -> Options:
         """The values that a row starts from."""
         job = self.rows[row]
@@ -90,8 +98,8 @@ def shipped_searches() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
-def load_search(name_or_path: str, changes: Sequence[str] = (), rows: Sequence[str] | None = None) -> Search:
-    """A search by its name, or from a TOML file, changed as benchmarks are. rows: only these."""
+def load_search(name_or_path: str, changes: Sequence[str] = ()) -> Search:
+    """A search by its name, or from a TOML file, changed as benchmarks are."""
     path = shipped_searches().get(name_or_path, Path(name_or_path))
     if not path.is_file():
         known = ", ".join(shipped_searches())
@@ -107,22 +115,11 @@ def load_search(name_or_path: str, changes: Sequence[str] = (), rows: Sequence[s
         raise TytoError(f"{path}: passes must be a whole number from 1, got {passes!r:.80}")
     jobs = {row_of(job.method, job.variant): job for job in config.jobs()}
     family, knobs = _knobs(path, jobs, families, own)
-    for row in rows or ():
-        if row not in knobs:
-            raise TytoError(f"no row called {row!r:.80} in {path}; there are: {'; '.join(knobs)}")
-    kept = [row for row in knobs if rows is None or row in rows]
-    begin = {row: families[family[row]].get("start", {}) for row in kept}
+    begin = {row: families[family[row]].get("start", {}) for row in knobs}
     if odd := [start for start in begin.values() if not isinstance(start, dict)]:
         raise TytoError(f"{path}: the start of a family must be a table of values, got {odd[0]!r:.80}")
-    search = Search(
-        config,
-        passes,
-        {row: jobs[row] for row in kept},
-        {row: knobs[row] for row in kept},
-        {row: family[row] for row in kept},
-        begin,
-    )
-    for row in kept:
+    search = Search(config, passes, {row: jobs[row] for row in knobs}, knobs, family, begin)
+    for row in knobs:
         search.start(row)  # says which knob a method does not have
     return search
 
@@ -183,11 +180,12 @@ def run_search(
 ) -> Path:
     """Run a search, or what is left of it; gives its result file.
 
-    data, size: instead of the file's; rows: only these; changes: any other key. cache: a file that keeps the
-    prepared data. jobs: trials at a time, processes: for simulations; 0: one per core. on_trial: called with
-    (trials done, trials at most).
+    data, size: instead of the file's; rows: only these, for now; changes: any other key. cache: a file that
+    keeps the prepared data. jobs: trials at a time, processes: for simulations; 0: one per core. on_trial:
+    called with (trials done, trials at most, of all rows).
     """
-    search = load_search(name_or_file, changes, rows)
+    search = load_search(name_or_file, changes)
+    search.only(rows)
     given: dict[str, Any] = {"data": data, "size": size}
     given = {key: value for key, value in given.items() if value is not None}
     search = replace(search, config=replace(search.config, **given))
@@ -196,7 +194,7 @@ def run_search(
     prepared = prepared_data(search.config, cache, speech, processes, keys, on_data)
     searched(
         search, prepared, result_file,
-        device=device, command=command, processes=jobs, kept=cache, on_trial=on_trial,
+        rows=rows, device=device, command=command, processes=jobs, kept=cache, on_trial=on_trial,
     )  # fmt: skip
     return result_file
 
@@ -206,13 +204,17 @@ def searched(
     data: BenchData,
     output: Path,
     *,
+    rows: Sequence[str] | None = None,
     device: str = "cpu",
     command: str = "",
     processes: int = 1,
     kept: Path | None = None,
     on_trial: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Run what is not yet in the result file; returns the whole result, as `run_search` writes it."""
+    """Run what is not yet in the result file; returns the whole result, as `run_search` writes it.
+
+    rows: only these; a later run of the others goes on with the same file.
+    """
     start, sizes = time.perf_counter(), {"train": len(data.train), "valid": len(data.valid or ())}
     result: dict[str, Any] = {
         "format": FORMAT, "version": VERSION, "name": search.config.name, **search.described(),
@@ -228,17 +230,20 @@ def searched(
         processes = processes or available_cores()
         shared = shared_data(data, kept, Path(folder), processes)
         work = partial(_tried, search=search, data=shared, device=device)
-        finder = _Finder(search, result["trials"])
-        for batch in finder:
+        known = {_key(trial["row"], trial["options"]): trial for trial in result["trials"]}
+        while batch := [
+            (row, values) for row in search.only(rows) for values in reached(search, row, known)[1]
+        ]:
             each = map(work, batch) if processes == 1 else parallel_map(work, batch, processes)
             for trial in each:
-                finder.take(trial)
+                known[_key(trial["row"], trial["options"])] = trial
+                result["trials"].append(trial)
                 result["seconds"] = round(earlier + time.perf_counter() - start, 1)
-                result["rows"] = finder.outcome()
+                result["rows"] = [_outcome(search, row, known) for row in search.rows]
                 _write(result, output)
                 if on_trial:
                     on_trial(len(result["trials"]), search.most_trials)
-        result["rows"] = finder.outcome()
+        result["rows"] = [_outcome(search, row, known) for row in search.rows]
         _write(result, output)
     return result
 
@@ -270,59 +275,38 @@ def overall(rows: Sequence[dict[str, Any]]) -> float:
     return float(np.average(found, weights=[sum(row["counts"]) for row in own]))
 
 
-class _Finder:
-    """Goes through the knobs of all rows at once, and takes what was found already from the trials."""
+def reached(search: Search, row: str, known: Mapping[str, Any]) -> tuple[Options, list[Options]]:
+    """The best values of a row as far as its trials are known, and the trials that it needs next.
 
-    def __init__(self, search: Search, trials: list[dict[str, Any]]) -> None:
-        self.search, self.trials = search, trials
-        self.known = {_key(trial["row"], trial["options"]): trial for trial in trials}
-        self.best = {row: search.start(row) for row in search.rows}
+    None are needed at its end. known: trials by `_key`.
+    """
+    best = search.start(row)
+    if _key(row, best) not in known:
+        return best, [best]
+    for knob, values in [*search.knobs[row].items()] * search.passes:
+        tried = [{**best, knob: value} for value in values if value != best[knob]]
+        if unknown := [options for options in tried if _key(row, options) not in known]:
+            return best, unknown
+        best = max([best, *tried], key=lambda options: float(known[_key(row, options)]["acc"]))
+    return best, []
 
-    def __iter__(self) -> Iterator[list[Trial]]:
-        """Trials that are still to be run, some at a time; `take` them before the next."""
-        yield self._unknown([(row, values) for row, values in self.best.items()])
-        n_knobs = max(len(knobs) for knobs in self.search.knobs.values())
-        for _ in range(self.search.passes):
-            for number in range(n_knobs):
-                tried = {row: self._values(row, number) for row in self.search.rows}
-                yield self._unknown([(row, values) for row, listed in tried.items() for values in listed])
-                for row, listed in tried.items():
-                    self.best[row] = max([self.best[row], *listed], key=partial(self._acc, row))
 
-    def take(self, trial: dict[str, Any]) -> None:
-        """What a trial found."""
-        self.known[_key(trial["row"], trial["options"])] = trial
-        self.trials.append(trial)
-
-    def outcome(self) -> list[dict[str, Any]]:
-        """For each row that was tried, where it began and what was best."""
-        rows = []
-        for row, job in self.search.rows.items():
-            found = [trial for trial in self.trials if trial["row"] == row]
-            start = self.known.get(_key(row, self.search.start(row)))
-            if start is None:
-                continue
-            best = self.known[_key(row, self.best[row])]
-            rows.append({
-                "row": row, "method": job.method, "name": job.variant, "family": self.search.family[row],
-                "trials": len(found), "seconds": round(sum(t["seconds"] for t in found), 1),
-                "start": start["options"], "start_acc": start["acc"],
-                "chosen": best["options"], "acc": best["acc"],
-            })  # fmt: skip
-        return rows
-
-    def _values(self, row: str, number: int) -> list[Options]:
-        knobs = list(self.search.knobs[row].items())
-        if number >= len(knobs):
-            return []
-        knob, values = knobs[number]
-        return [{**self.best[row], knob: value} for value in values if value != self.best[row][knob]]
-
-    def _unknown(self, trials: Sequence[Trial]) -> list[Trial]:
-        return [trial for trial in trials if _key(*trial) not in self.known]
-
-    def _acc(self, row: str, values: Options) -> float:
-        return float(self.known[_key(row, values)]["acc"])
+def _outcome(search: Search, row: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a row began and what was best, and what that cost; done: whether all of its trials are known."""
+    start, (best, needed) = search.start(row), reached(search, row, known)
+    found = [trial for trial in known.values() if trial["row"] == row]
+    first, last = (known.get(_key(row, options), {}) for options in (start, best))
+    return {
+        "row": row,
+        "family": search.family[row],
+        "done": not needed,
+        "trials": len(found),
+        "seconds": round(sum(trial["seconds"] for trial in found), 1),
+        "start": as_json(start),
+        "start_acc": first.get("acc"),
+        "chosen": as_json(best),
+        "acc": last.get("acc"),
+    }
 
 
 def _key(row: str, options: Options) -> str:
@@ -358,7 +342,10 @@ def _write(result: dict[str, Any], output: Path) -> None:
 
 
 def chosen_of(result: dict[str, Any]) -> dict[str, Options]:
-    """The options that a search chose, by row; without those that are as if nobody gave them."""
+    """The options that a search chose, by row: where it would start, for rows that were not searched.
+
+    Without those that are as if nobody gave them.
+    """
     return {
         row["row"]: {knob: value for knob, value in row["chosen"].items() if value is not None}
         for row in result["rows"]
@@ -371,8 +358,10 @@ def as_toml(result: dict[str, Any]) -> str:
         f"# Chosen on validation rooms by: {result['command']}",
         "# Do not edit: the same search writes this file (--write).",
     ]
+    done = {row["row"]: row["done"] for row in result["rows"]}
     for row, options in chosen_of(result).items():
-        lines += ["", f"[{json.dumps(row, ensure_ascii=False)}]"]
+        lines += ["", *([] if done[row] else ["# not searched to its end"])]
+        lines += [f"[{json.dumps(row, ensure_ascii=False)}]"]
         lines += [f"{knob} = {json.dumps(value)}" for knob, value in options.items()]
     return "\n".join(lines) + "\n"
 
@@ -382,7 +371,7 @@ def table(result: dict[str, Any]) -> Table:
     rows = [
         [
             row["row"], row["family"], str(row["trials"]), f"{row['seconds'] / 60:.1f}",
-            f"{row['start_acc']:.1f}", f"{row['acc']:.1f}",
+            _percent(row["start_acc"]), _percent(row["acc"]),
             ", ".join(f"{knob} {value}" for knob, value in row["chosen"].items()),
         ]
         for row in result["rows"]
@@ -396,6 +385,10 @@ def table(result: dict[str, Any]) -> Table:
     )
     header = ["row", "family", "trials", "minutes", "at first", "chosen", "options"]
     return Table("search", "Tuning", header, rows, note)
+
+
+def _percent(acc: float | None) -> str:
+    return "\N{EN DASH}" if acc is None else f"{acc:.1f}"
 
 
 def is_search(path: str | Path) -> bool:
