@@ -6,7 +6,22 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
 PARALLEL := --numprocesses 2 --dist worksteal
 
-.PHONY: help install run quick test end-to-end test-slow durations lint docs results bench constraints clean
+# of make rerun and make search: share of the twin, where methods learn, methods at a time, folder of real speech
+SIZE ?= 1
+DEVICE ?= auto
+JOBS ?= 1
+SPEECH ?=
+# more for tyto bench, such as SET="--methods tyto,joint --set n_phases=5"
+SET ?=
+RERUN := $(OUT)/rerun-$(SIZE)
+BENCH = $(BIN)/tyto bench
+BENCH_OPTIONS = --size $(SIZE) --device $(DEVICE) --jobs $(JOBS) $(if $(SPEECH),--speech '$(SPEECH)') $(SET)
+# table1 comes first: it prepares the data for all
+EXPERIMENTS := table1 expansion eta orders phases-5 phases-10 phases-20 phases-36 streams one-source ablation label-width ss-il-terms
+SHOWN := table1 noise expansion eta orders
+APART := streams phases-5 phases-10 phases-20 phases-36 one-source
+
+.PHONY: help install run quick test end-to-end test-slow durations lint docs rerun search results bench constraints clean
 
 help: ## list what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -48,8 +63,19 @@ docs: install ## the documentation as pages, in site/
 	$(PIP) --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
 
+# goes on where it was stopped; results and prepared data are in out/rerun-SIZE
+rerun: install ## every experiment again: SIZE=0.1 DEVICE=cuda JOBS=4 SPEECH=folder
+	set -e; for name in $(EXPERIMENTS); do \
+	  $(BENCH) $$name $(BENCH_OPTIONS) --cache $(RERUN)/twin.safetensors --output $(RERUN) --no-report; done
+	$(BENCH) noise $(BENCH_OPTIONS) --cache $(RERUN)/twin-noise.safetensors --output $(RERUN) --no-report
+
+search: install ## every row tuned alike on validation rooms; writes the options that experiments take
+	$(BENCH) search table1 $(BENCH_OPTIONS) --cache $(RERUN)/twin.safetensors --output $(RERUN)/search --write src/tytoalba/resources/chosen/table1.toml
+
 results: install ## tables, figures and page of docs/ from the JSON in results/
-	$(BIN)/tyto report results/paper/table1.json results/learner/shipped-prior.json results/paper/expansion.json results/paper/eta.json results/paper/orders.json --output docs/results
+	$(BIN)/tyto report $(wildcard $(SHOWN:%=results/paper/%.json) results/search/table1.json) --output docs/results
+	set -e; for name in $(basename $(notdir $(wildcard $(APART:%=results/paper/%.json)))); do \
+	  $(BIN)/tyto report results/paper/$$name.json --output docs/results/$$name; done
 
 bench: install ## how fast everything is, beside its peers and the machine's ceilings: some minutes
 	$(BIN)/tyto speed

@@ -8,13 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tytoalba.bench.config import SEES, Job, load_config, shipped_configs
+from tytoalba.bench.config import SEES, Job, load_config, row_of, shipped_choices, shipped_configs
 from tytoalba.errors import TytoError
+from tytoalba.learning.method import Task
 from tytoalba.learning.methods import METHODS
-from tytoalba.learning.methods.contract import toy_task
+from tytoalba.learning.phases import Phase
+from tytoalba.learning.prior.features import prior_gcc
+from tytoalba.signal.array import load_array
 
-TASK = toy_task()
-GRADIENT = ("mlp-gcc", "joint", "fine-tune", "lwf", "ss-il", "icarl")
+PEPPER = load_array("pepper")
+GCC = prior_gcc(PEPPER)
+N = GCC.n_features
+NOBODY = Phase(np.empty((0, N), np.float32), np.empty((0, 1)), np.arange(360))
+TASK = Task(N, array=PEPPER, gcc=GCC, valid=NOBODY)
+GRADIENT = ("mlp-gcc", "joint", "fine-tune", "lwf", "ss-il", "icarl", "ewc", "lfl", "replay")
 
 
 @pytest.mark.parametrize("name", shipped_configs())
@@ -40,37 +47,41 @@ def test_every_shipped_option_is_one_of_its_method(name: str) -> None:
         assert not {"n_features", "n_centres"} & chosen.keys() - taken.keys()
 
 
-def test_what_is_shown_of_frames_that_have_windows() -> None:
-    learner = load_config("learner")
-    shown = [(job.method, job.variant) for job in learner.jobs() if job.seed == 0]
-    assert learner.parts == 4
-    assert shown == [
-        ("srp-phat", ""), ("joint", "windows=False"), ("joint", "windows=False, views=2"),
-        ("icarl", "windows=False"), ("tyto", "learns=False, answers=anywhere"), ("tyto", ""),
+def test_what_rows_of_the_table_are_shown() -> None:
+    """The paper's methods see what the paper has; the prior's kin see its windows and bands."""
+    table = load_config("table1")
+    assert (table.bands, table.parts) == (GCC.bands, GCC.parts)
+    windows = [row_of(job.method, job.variant) for job in table.jobs() if not job.options.get("plain", False)]
+    assert windows[: len(windows) // len(table.seeds)] == [
+        "joint, of the prior's network", "joint, from the prior", "joint, from the prior, mirrored",
+        "joint, in the prior's noises", "tyto, learns=False", "tyto", "tyto, without prior",
     ]  # fmt: skip
-    with_windows = [name for name in shipped_configs() if load_config(name).parts > 1]
-    assert {"ablation", "learner", "quick", "rivals-windows", "streams"} < set(with_windows)
-    quick = {job.method: job.options.get("plain", False) for job in load_config("quick").jobs()}
-    assert [method for method, plain in quick.items() if not plain] == ["srp-phat", "tyto"]
-    for name in ("ablation", "learner", "streams"):  # elsewhere the paper's network hears whole frames
-        jobs = load_config(name).jobs()
-        paper = [job for job in jobs if job.method in GRADIENT and "network" not in job.options]
-        assert paper
-        assert not any(job.options.get("windows", True) for job in paper)
+    assert not any("windows" in job.options for job in table.jobs())
+    assert {job.variant for job in table.jobs() if job.options.get("noisy")} == {"in the prior's noises"}
+    assert all(job.options["answers"] == "anywhere" for job in table.jobs() if job.method == "tyto")
 
 
-def test_what_windows_give_is_compared_with_the_learner() -> None:
-    learner, rivals = load_config("learner"), load_config("rivals-windows")
-    plain, steered, replay = rivals.jobs()
-    assert [(job.method, job.variant, job.seed) for job in (plain, replay)] == [
-        ("joint", "", 0),
-        ("icarl", "", 0),
-    ]
-    assert (steered.method, steered.seed, steered.options["network"]) == ("joint", 0, "steered")
-    assert not any("windows" in job.options for job in rivals.jobs())  # all of them see windows
-    for name in ("data", "bands", "parts", "context", "judged_on", "scaling", "orders"):
-        assert getattr(rivals, name) == getattr(learner, name), name
-    assert rivals.options == {method: learner.options[method] for method in rivals.methods}
+@pytest.mark.parametrize("name", [name for name in shipped_configs() if load_config(name).chosen])
+def test_every_experiment_has_the_rows_of_the_table(name: str) -> None:
+    """What is varied differs; what was chosen, and what methods see, does not."""
+    rows = {(job.method, job.variant): job.options for job in load_config("table1").jobs()}
+    config = load_config(name)
+    varied = {key for listed in config.variants.values() for variant in listed for key in variant}
+    varied |= {"width"} if name.startswith("small") else set()
+    for job in config.jobs():
+        variant = "" if name in ("expansion", "eta", "orders") else job.variant
+        wanted, found = rows[job.method, variant], job.options
+        assert {k: v for k, v in found.items() if k not in varied} == {
+            k: v for k, v in wanted.items() if k not in varied
+        }
+    assert config.judged_on == "test"
+    assert config.noise_share == (1.0 if name == "noise" else 0.25)
+
+
+def test_chosen_options_are_of_rows_that_there_are() -> None:
+    rows = {row_of(job.method, job.variant) for job in load_config("table1").jobs()}
+    assert set(shipped_choices()) == {"table1"}
+    assert set(load_config("table1").chosen) <= rows
 
 
 def written(folder: Path, text: str) -> str:
@@ -103,6 +114,43 @@ def test_a_file_upon_another(tmp_path: Path) -> None:
     assert (config.bands, config.parts) == (base.bands, base.parts)
     with pytest.raises(TytoError, match="more than 4 files"):
         load_config(written(tmp_path, f"base = {path!r}"))
+
+
+def test_rows_with_names_and_options_that_were_chosen_for_them(tmp_path: Path) -> None:
+    (tmp_path / "mine.options").write_text(
+        '[tyto]\nridge = 0.5\nsigma = 6.0\n["tyto, plain"]\nridge = 2.0\n[lwf]\nlr = 1.0\n'
+    )
+    path = written(
+        tmp_path,
+        f'methods = ["tyto"]\noptions_from = {str(tmp_path / "mine.options")!r}\n'
+        "[options.tyto]\nsigma = 9.0\nviews = 1\n"
+        '[variants]\ntyto = [{}, {name = "plain", views = 2}, {name = ""}, {ridge = 3.0}]\n',
+    )
+    with pytest.raises(TytoError, match="listed twice"):
+        load_config(path)
+    changed = ["variants.tyto=[{}, {name='plain', views=2}, {ridge=3.0}]"]
+    plain, named, swept = load_config(path, changed).jobs()
+    assert (plain.variant, plain.options) == ("", {"sigma": 6.0, "views": 1, "ridge": 0.5})
+    assert (named.variant, named.options) == ("plain", {"sigma": 9.0, "views": 2, "ridge": 2.0})
+    assert (swept.variant, swept.options["ridge"]) == ("ridge=3.0", 3.0)  # what is swept is what it says
+    assert "lwf" not in load_config(path, changed).chosen
+    again = load_config(path, [*changed, "chosen.tyto.ridge=0.25"]).jobs()[0]
+    assert again.options == {"sigma": 6.0, "views": 1, "ridge": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("options_from = 'nosuch'", "no options called 'nosuch' and no such file; shipped: table1"),
+        ("[chosen.nobody]", "no method called 'nobody'"),
+        ("[chosen]\ntyto = 3", "options must be tables of options"),
+        ("methods=['tyto']\n[variants]\ntyto=[{name=3}]", "the name of a variant must be text; got 3"),
+        ("[options.tyto]\nnoisy = 1", "the option noisy must be true or false"),
+    ],
+)
+def test_rows_that_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(TytoError, match=message):
+        load_config(written(tmp_path, text))
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,61 @@ def test_features_that_no_frame_has(folder: Path) -> None:
             load_benchdata(where, bands=(100.0, 100.1))
 
 
+@pytest.mark.usefixtures("presets")
+def test_training_frames_in_noise(tmp_path: Path) -> None:
+    quiet = load_benchdata("simulated:tiny", bands=BAND)
+    data = load_benchdata("simulated:tiny", bands=BAND, noisy_train=True)
+    assert quiet.noisy_train is None
+    assert data.noisy_train is not None
+    np.testing.assert_array_equal(data.train.X, quiet.train.X)
+    for name in ("azimuth", "place"):  # the same frames, heard otherwise
+        np.testing.assert_array_equal(getattr(data.noisy_train, name), getattr(data.train, name))
+    changed = np.abs(data.noisy_train.X - data.train.X).max(axis=1)
+    of_recording = [changed[data.train.recording == k].mean() for k in np.unique(data.train.recording)]
+    assert min(of_recording) > 0.001
+    assert np.ptp(of_recording) > 0.05  # some in much noise, others in little
+    data.save(tmp_path / "kept.safetensors")
+    again = BenchData.load(tmp_path / "kept.safetensors")
+    np.testing.assert_array_equal(again.noisy.train.X, data.noisy_train.X)
+    assert again.noisy.noisy_train is None
+    with pytest.raises(DataError, match="no training frames in noise: leave out the option noisy"):
+        _ = quiet.noisy
+
+
+def test_recorded_training_frames_in_noise(folder: Path) -> None:
+    data = load_benchdata(str(folder), bands=BAND, noisy_train=True)
+    assert data.noisy_train is not None
+    np.testing.assert_array_equal(data.noisy_train.azimuth, data.train.azimuth)
+    assert not np.array_equal(data.noisy_train.X, data.train.X)
+
+
+def test_what_methods_are_shown() -> None:
+    data = small(bands=((100.0, 2000.0), (2000.0, 8000.0)), parts=2)
+    data = replace(data, noisy_train=replace(data.train, X=data.train.X + 1))
+    gcc = data.gcc
+    assert gcc is not None
+    pairs = len(gcc.pairs) * gcc.n_lags
+    widths = {"": data.n_inputs, "whole": 2 * pairs, "plain": pairs}
+    assert data.seen_by({}) is data
+    assert data.seen_by({"windows": False}).n_inputs == widths["whole"]
+    assert data.seen_by({"plain": True, "windows": False}).n_inputs == widths["plain"]
+    for options, width in (({}, ""), ({"windows": False}, "whole"), ({"plain": True}, "plain")):
+        seen = data.seen_by({**options, "noisy": True})
+        assert seen.n_inputs == widths[width]
+        np.testing.assert_allclose(seen.train.X, data.seen_by(options).train.X + 1, atol=1e-5)
+
+
+def test_halves_of_the_validation_part() -> None:
+    place = np.stack([np.repeat(np.arange(10), 3), np.tile(np.arange(3), 10)], axis=1)
+    frames = Frames(np.arange(30, dtype=np.float32)[:, None], np.zeros((30, 1)), place)
+    first, second = replace(small(), valid=frames).valid_halves()
+    assert sorted(np.concatenate([first.X, second.X])[:, 0]) == list(range(30))
+    assert set(first.recording) == {0, 1, 4, 5, 8, 9}
+    assert set(second.recording) == {2, 3, 6, 7}
+    with pytest.raises(DataError, match="no validation part: leave out the option patience"):
+        small(valid=False).valid_halves()
+
+
 # ---- recorded ----
 
 

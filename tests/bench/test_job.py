@@ -20,7 +20,8 @@ from tests.helpers.benches import SMALL, TASK, WHITE, frames, one_job, row_of, t
 from tytoalba.bench import job as job_module
 from tytoalba.bench.config import Config, Job
 from tytoalba.bench.data import CLEAN, BenchData, Frames
-from tytoalba.bench.job import averaged, run_job
+from tytoalba.bench.job import run_job
+from tytoalba.bench.judge import averaged
 from tytoalba.bench.results import load_results
 from tytoalba.bench.run import run
 from tytoalba.errors import TytoError
@@ -253,6 +254,7 @@ def test_windows_are_shown_unless_they_shall_not(monkeypatch: pytest.MonkeyPatch
     for row in one_job(config, data):
         assert row["variant"] == f"windows={windows}, drift=1.0"
         assert row["options"] == {"windows": windows, "drift": 1.0}
+        assert row["had"] == (["windows"] if windows else [])
     expected = split(data.train.X[:, :n], data.train.azimuth, groups(3))
     for lesson, phase in zip(lessons, expected, strict=True):
         np.testing.assert_array_equal(lesson.X, phase.X)
@@ -363,7 +365,7 @@ def test_parts_that_are_missing() -> None:
     alone = compass_frames(50, 2)
     lone = Frames(alone.X, np.where([[True, False]], alone.azimuth, np.nan))
     rows = one_job(config, compass_data(tests={(CLEAN, "test"): lone}))
-    assert [row["n_sources"] for row in rows] == [1]
+    assert {row["n_sources"] for row in rows} == {1}
     for nothing in ({}, {(CLEAN, "test"): empty}, {(WHITE, "test"): alone}):
         with pytest.raises(TytoError, match="toy has no test part to judge methods on"):
             one_job(config, compass_data(tests=nothing))
@@ -399,7 +401,8 @@ def test_the_two_decisions_of_icarl(tmp_path: Path) -> None:
     run(toy_config(methods=("icarl",)), toy_data(), tmp_path / "toy.json")
     rows = load_results(tmp_path / "toy.json").rows
     assert {row.decision for row in rows} == {"", "output"}
-    assert len(rows) == 2 * 4
+    assert len(rows) == 2 * 2 * 4
+    assert {row.mask for row in rows} == {"", "taught"}
     assert {row.keeps for row in rows} == {"exemplars"}
 
 

@@ -29,7 +29,7 @@ NETWORK = {"width": 16, "epochs": 2, "batch": 32}
 ANALYTIC = {"width": 16, "epochs": 2, "n_features": 30}
 OPTIONS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("mlp-gcc", "joint", "fine-tune", "lwf", "ewc", "lfl"), NETWORK),
-    **{name: {**NETWORK, "budget": 720} for name in ("ss-il", "icarl", "rmm")},
+    **{name: {**NETWORK, "budget": 720} for name in ("ss-il", "icarl", "replay")},
     **dict.fromkeys(("ssl-cil", "acil", "ds-al"), ANALYTIC),
     "ssl-cil-random": {"width": 16, "n_features": 30},
     "gkeal": {"width": 16, "epochs": 2, "n_centres": 20},
@@ -84,7 +84,7 @@ def test_who_learns_nothing_tells_nothing(rows: dict[str, dict[str, Any]]) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["joint", "icarl", "rmm", "ss-il", "ssl-cil", "acil", "ds-al", "gkeal", "tyto"]
+    "name", ["joint", "icarl", "replay", "ss-il", "ssl-cil", "acil", "ds-al", "gkeal", "tyto"]
 )
 def test_frames_and_sums_tell_the_frame_between_two_states(rows: dict[str, Any], name: str) -> None:
     states = rows[name]["two_states"]

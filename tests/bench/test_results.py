@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tytoalba.bench import continual as continual
+from tytoalba.bench import formats as formats
 from tytoalba.bench import page as page
 from tytoalba.bench import paper as paper
 from tytoalba.bench import results as results
@@ -319,8 +320,8 @@ def test_mutated_files_are_refused_or_summarised(tmp_path: Path, data: st.DataOb
             return
         raise AssertionError("the message does not name the file") from error
     made = tables.tables(runs, found)
-    assert tables.markdown(made) + tables.latex(made)
-    assert tables.csv_rows(found)
+    assert formats.markdown(made) + formats.latex(made)
+    assert formats.csv_rows(found)
     assert page.page(runs, found, made)
 
 

@@ -68,7 +68,7 @@ def test_a_result_file_that_others_can_read(tmp_path: Path) -> None:
     assert loaded.data["n_test"] == {"test, clean": 90, "human, clean": 20, f"test, {WHITE}": 30}
     subsets = {(row.condition, row.part, row.n_sources) for row in loaded.rows}
     assert subsets == {(c, p, n) for c, p in toy_data().tests for n in (1, 2)}
-    assert len(loaded.rows) == 2 * 2 * 6
+    assert len(loaded.rows) == 2 * 2 * 2 * 6  # methods, seeds, masks, subsets
     for row in loaded.rows:
         assert (row.sectors is not None) == (row.condition == CLEAN)
         assert len(row.learn_seconds) == 3

@@ -13,12 +13,15 @@ from pathlib import Path
 import pytest
 
 from tests.bench import test_results as sample
+from tytoalba.bench import cells as cells
+from tytoalba.bench import fair_tables as fair_tables
 from tytoalba.bench import figures as figures
+from tytoalba.bench import formats as formats
 from tytoalba.bench import paper as paper
 from tytoalba.bench import results as results
 from tytoalba.bench import summary as summary
 from tytoalba.bench import tables as tables
-from tytoalba.bench.tables import Table
+from tytoalba.bench.cells import Table
 
 HOSTILE = [
     "a|b",
@@ -48,8 +51,7 @@ def line(table: Table, label: str) -> dict[str, str]:
     """Cells of one row by column; the paper's are called "paper <column before>"."""
     row = next(row for row in table.rows if row[0] == label)
     names = [
-        f"paper {table.header[j - 1]}" if name == tables.PAPER else name
-        for j, name in enumerate(table.header)
+        f"paper {table.header[j - 1]}" if name == cells.PAPER else name for j, name in enumerate(table.header)
     ]
     return dict(zip(names, row, strict=True))
 
@@ -79,8 +81,8 @@ def test_table_1(made: tuple[list[Table], list[summary.Summary]]) -> None:
     assert (row["keeps"], row["carries"]) == ("nothing", "4.0 MB")
     icarl = line(table, "iCaRL")
     assert (icarl["keeps"], icarl["carries"]) == ("exemplars", "8.4 MB")
-    assert line(table, "iCaRL (output)")["paper overall (86:14)"] == tables.NONE
-    assert line(table, "LwF")["overall"] == tables.NONE
+    assert line(table, "iCaRL (output)")["paper overall (86:14)"] == cells.NONE
+    assert line(table, "LwF")["overall"] == cells.NONE
     assert line(table, "LwF")["paper overall (86:14)"] == "37.06 / 46.0"
     assert "Compare the order" in table.note
 
@@ -89,10 +91,10 @@ def test_noise_and_variants(made: tuple[list[Table], list[summary.Summary]]) -> 
     white = by_name(made[0], "noise-white")
     assert line(white, "SSL-CIL")["paper -10 dB"] == "39.90 / 25.7"
     assert line(white, "SSL-CIL")["paper overall"] == "30.00 / 40.4"
-    cells = [s.overall.mae for s in made[1] if s.label == "Joint" and s.noise]
-    assert line(white, "Joint")["overall"].startswith(f"{sum(c.mean for c in cells) / 4:.2f} ± ")
+    errors = [s.overall.mae for s in made[1] if s.label == "Joint" and s.noise]
+    assert line(white, "Joint")["overall"].startswith(f"{sum(e.mean for e in errors) / 4:.2f} ± ")
     babble = by_name(made[0], "noise-babble")
-    assert tables.PAPER not in babble.header
+    assert cells.PAPER not in babble.header
     assert [row[0] for row in babble.rows] == ["SSL-CIL"]
     expansion = by_name(made[0], "variant-n_features")
     assert [(row[1], row[-1]) for row in expansion.rows] == [
@@ -140,7 +142,7 @@ def test_both_weightings_of_overall(tmp_path: Path) -> None:
     runs = results.load(sample.saved(tmp_path, sample.document(1) | {"rows": rows[:1]}))
     (alone,) = summary.summarise(runs)
     assert math.isnan(alone.overall_86_14.acc.mean)
-    assert line(tables.after_table([alone]), "Joint")["overall (86:14)"] == tables.NONE
+    assert line(tables.after_table([alone]), "Joint")["overall (86:14)"] == cells.NONE
 
 
 def test_one_system_has_one_name(tmp_path: Path) -> None:
@@ -164,7 +166,7 @@ def test_one_system_has_one_name(tmp_path: Path) -> None:
 
 
 def test_csv(made: tuple[list[Table], list[summary.Summary]]) -> None:
-    rows = list(csv.DictReader(io.StringIO(tables.csv_rows(made[1]))))
+    rows = list(csv.DictReader(io.StringIO(formats.csv_rows(made[1]))))
     assert len(rows) == sum(len(s.subsets) + 1 for s in made[1])
     row = next(r for r in rows if r["method"] == "ssl-cil" and r["part"] == "overall" and not r["variant"])
     assert float(row["paper_acc"]) == paper.OVERALL["sslcil"].acc
@@ -177,25 +179,25 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     runs = results.load(sample.saved(tmp_path, sample.document(1) | {"rows": rows}))
     summaries = summary.summarise(runs)
     made = tables.tables(runs, summaries)
-    for block in tables.markdown(made).split("## ")[1:]:
+    for block in formats.markdown(made).split("## ")[1:]:
         bars = {len(re.findall(r"(?<!\\)\|", row)) for row in block.splitlines() if row.startswith("|")}
         assert len(bars) == 1
         assert "<script" not in block
         assert not re.search(r"(?<!\\)[`*\[]", block)
-    tex = tables.latex(made)
+    tex = formats.latex(made)
     assert r"\input" not in tex
     for row in tex.splitlines():
         assert not re.match(r"[\[*]", row)
         if row.endswith(r"\\"):
             assert len(re.findall(r"(?<!\\)&", row)) in {len(table.header) - 1 for table in made}
     assert tex.count("{") - tex.count(r"\{") == tex.count("}") - tex.count(r"\}")
-    methods = [row["method"] for row in csv.DictReader(io.StringIO(tables.csv_rows(summaries)))]
+    methods = [row["method"] for row in csv.DictReader(io.StringIO(formats.csv_rows(summaries)))]
     assert "'=1+1" in methods
     assert not any(name.startswith("=") for name in methods)
 
 
 def test_a_method_keeps_its_colour(made: tuple[list[Table], list[summary.Summary]]) -> None:
-    plain = tables.plain(made[1])
+    plain = fair_tables.plain(made[1])
     whole = dict(zip([s.label for s in plain], figures.styles(plain), strict=True))
     fewer = [s for s in plain if s.method in ("ssl-cil", "mine")]
     assert [whole[s.label] for s in fewer] == figures.styles(fewer)

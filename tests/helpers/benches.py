@@ -44,11 +44,13 @@ def toy_config(**changes: Any) -> Config:
 
 def timeless(result: dict[str, Any]) -> dict[str, Any]:
     """A result without what depends on the clock."""
-    rows = [{k: v for k, v in row.items() if k != "learn_seconds"} for row in result["rows"]]
+    rows = [{k: v for k, v in row.items() if not k.endswith("_seconds")} for row in result["rows"]]
     return {**{k: v for k, v in result.items() if k != "seconds"}, "rows": rows}
 
 
 def row_of(rows: list[dict[str, Any]], **wanted: Any) -> dict[str, Any]:
+    """The one row that is so, and answers anywhere unless another mask is wanted."""
+    wanted = {"mask": ""} | wanted
     (found,) = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
     return found
 

@@ -14,6 +14,7 @@ from tytoalba.learning.network import Mlp, Network
 from tytoalba.learning.training import (
     Recipe,
     Schedule,
+    Stopping,
     labels,
     on_device,
     sides_of,
@@ -183,6 +184,35 @@ def test_arrays_round_trip_and_share_nothing() -> None:
     for name, value in network.arrays().items():
         np.testing.assert_array_equal(value, kept[name])
         np.testing.assert_array_equal(value, twin.arrays()[name])
+
+
+def test_training_that_stops_by_itself_ends_with_the_best_weights() -> None:
+    """What is judged rises for three epochs and then falls: those of the third are kept."""
+    X, Y = toy()
+    network, told, weights = small(), iter([1.0, 2.0, 3.0, *[0.0] * 9]), []
+
+    def judge(judged: Network) -> float:
+        weights.append(judged.arrays())
+        return next(told)
+
+    losses = train(network, squared_loss(X, Y), len(X), Recipe(epochs=50), stopping=Stopping(judge, 2))
+    assert len(losses) == 3 + 2 + 2  # two epochs in vain, then two more at a quarter of the rate
+    best = weights[2]
+    assert all(np.array_equal(value, best[name]) for name, value in network.arrays().items())
+    fallen = [np.abs(weights[k + 1]["output.weight"] - weights[k]["output.weight"]).mean() for k in (3, 5)]
+    assert fallen[1] < 0.6 * fallen[0]
+
+
+def test_a_network_that_keeps_rising_learns_all_epochs() -> None:
+    X, Y = toy()
+    rising = iter(range(9))
+    stopping = Stopping(lambda _: float(next(rising)), 1)
+    recipe = Recipe(epochs=4, schedule="constant")
+    watched, free = small(), small()
+    assert len(train(watched, squared_loss(X, Y), len(X), recipe, stopping=stopping)) == 4
+    train(free, squared_loss(X, Y), len(X), recipe)
+    for name, value in free.arrays().items():
+        assert np.array_equal(value, watched.arrays()[name]), name
 
 
 def test_what_is_refused() -> None:

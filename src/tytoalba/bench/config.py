@@ -22,8 +22,10 @@ from tytoalba.signal.gcc import Band
 from tytoalba.storage.files import read_toml
 from tytoalba.texts.parsing import parse_toml
 
-SEES = ("windows", "plain")
+SEES = ("windows", "plain", "noisy")
 """Options that say what a method sees of the features; the method itself does not get them."""
+ROW = ", "
+"""Between a method and the name of its variant."""
 MOST_BASES = 4
 MOST_JOBS = 100_000
 
@@ -33,9 +35,12 @@ class Config:
     """A benchmark, as its TOML file says it.
 
     methods: names in `METHODS`. options: hyper-parameters by method. variants: for a method, a list of
-    options to run one after another (a sweep). Two options are for any method, which does not get them:
-    windows = false shows it whole frames alone, without the windows that `parts` adds; plain = true shows it
-    whole frames and all bands as one, as the paper's methods see them.
+    options to run one after another (a sweep, or rows of a table); those with a `name` are called by it.
+    Three options are for any method, which does not get them: windows = false shows it whole frames alone,
+    without the windows that `parts` adds; plain = true shows it whole frames and all bands as one, as the
+    paper's methods see them; noisy = true lets it learn in the noises that priors are trained in.
+    chosen: options by row ("joint", or "joint, NAME" of a variant), as a search found them; in a file,
+    options_from names the file that has them.
     array: for simulations; that of the preset where there is none.
     bands, parts: of GCC-PHAT, as `GccPhat` takes them. noises and snr: test conditions beside the quiet one.
     max_sources: training frames with more sources than this are left out.
@@ -67,19 +72,22 @@ class Config:
     verify: bool = False
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     variants: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    chosen: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lists = ("methods", "seeds", "orders", "bands", "noises", "snr", "context")
         if single := [key for key in lists if not isinstance(getattr(self, key), tuple)]:
             raise TytoError(f"{single[0]} must be a list, got {getattr(self, single[0])!r:.200}")
-        refuse_unknown("method", [*self.methods, *self.options, *self.variants], METHODS)
+        of_rows = [str(row).split(ROW)[0] for row in self.chosen]
+        refuse_unknown("method", [*self.methods, *self.options, *self.variants, *of_rows], METHODS)
         refuse_unknown("noise", self.noises, NOISES)
         refuse_unknown("order", self.orders, ORDERS)
         refuse_unknown("scaling", [self.scaling], get_args(Scaling))
         refuse_unknown("part to judge on", [self.judged_on], ("test", "valid"))
         if not self.methods or not self.seeds or not self.orders or not self.bands:
             raise TytoError("a benchmark needs at least one method, one seed, one order and one band")
-        tables = [*self.options.values(), *(table for listed in self.variants.values() for table in listed)]
+        tables = [*self.options.values(), *self.chosen.values()]
+        tables += [table for listed in self.variants.values() for table in listed]
         wanted = {
             "name": ("a file name", Path(str(self.name)).name == self.name and self.name.isprintable()),
             "data": ("text", isinstance(self.data, str)),
@@ -102,6 +110,9 @@ class Config:
         for key in SEES:
             if odd := [t[key] for t in tables if not isinstance(t.get(key, True), bool)]:
                 raise TytoError(f"the option {key} must be true or false; got {odd[0]!r}")
+        named = [t["name"] for listed in self.variants.values() for t in listed if "name" in t]
+        if odd := [name for name in named if not isinstance(name, str) or not name.isprintable()]:
+            raise TytoError(f"the name of a variant must be text; got {odd[0]!r:.80}")
         variants = sum(len(self.variants.get(method, [{}])) for method in self.methods)
         if not variants:
             raise TytoError("every method has an empty list of variants: there is nothing to run")
@@ -122,11 +133,21 @@ class Config:
             for order in self.orders:
                 for method in self.methods:
                     for variant in self.variants.get(method, [{}]):
-                        options = {**self.options.get(method, {}), **variant}
-                        label = [f"{key}={value}" for key, value in variant.items()]
+                        own = {key: value for key, value in variant.items() if key != "name"}
+                        name = variant.get("name", "")
+                        chosen = self.chosen.get(row_of(method, name), {})
+                        options = {**self.options.get(method, {}), **chosen, **own}
+                        label = [name] if name else []
+                        if "name" not in variant:
+                            label = [f"{key}={value}" for key, value in own.items()]
                         label += [f"order={order}"] if len(self.orders) > 1 else []
                         made.append(Job(method, ", ".join(label), order, seed, options))
         return made
+
+    @property
+    def learns_in_noise(self) -> bool:
+        """Whether any method learns from training frames in noise."""
+        return any(job.options.get("noisy", False) for job in self.jobs())
 
 
 def refuse_unknown(what: str, names: Iterable[Any], known: Collection[str]) -> None:
@@ -151,6 +172,15 @@ class Job:
         return self.method, self.variant, self.seed
 
 
+def row_of(method: str, name: str) -> str:
+    """What a row of a table is called where its options are chosen.
+
+    >>> row_of("joint", ""), row_of("joint", "from the prior")
+    ('joint', 'joint, from the prior')
+    """
+    return f"{method}{ROW}{name}" if name else method
+
+
 def as_json(table: dict[str, Any]) -> dict[str, Any]:
     """As JSON has it: lists for tuples, infinity as text."""
     return dict(json.loads(json.dumps(table), parse_constant=str))
@@ -162,18 +192,35 @@ def shipped_configs() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
+def shipped_choices() -> dict[str, Path]:
+    """Options that a search chose (`tyto bench search`), by the name of the search."""
+    folder = Path(str(resources.files("tytoalba") / "resources" / "chosen"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
 def load_config(name_or_path: str, changes: Sequence[str] = ()) -> Config:
     """A benchmark by its name, or from a TOML file, changed by such as "seeds=[0,1]".
 
     A file may name another benchmark as its `base`: it then holds only what differs.
     """
     path = _file_of(name_or_path)
+    return config_of(read_table(path, changes), path)
+
+
+def read_table(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
+    """The keys of a TOML file, upon those of its `base`, changed by such as "seeds=[0,1]"."""
     try:
         table = _table(path)
         for change in changes:
             table = _merged(table, _change(change))
     except (TypeError, AttributeError, KeyError) as error:  # a value where its base has a table, or none
         raise TytoError(f"{path} does not fit the benchmark that is its base: {error}") from error
+    return table
+
+
+def config_of(table: dict[str, Any], path: Path) -> Config:
+    """A benchmark of its keys, which a file has."""
+    _take_chosen(table)
     known_keys = set(Config.__dataclass_fields__)
     if unknown := sorted(set(table) - known_keys):
         raise TytoError(f"{path}: unknown key {unknown[0]!r:.80}; known: {', '.join(sorted(known_keys))}")
@@ -213,6 +260,23 @@ def _table(path: Path, n_bases: int = 0) -> dict[str, Any]:
     for kind in {"options", "variants"} & table.keys():  # those of methods that only the base has
         table[kind] = {name: value for name, value in table[kind].items() if name in table["methods"]}
     return table
+
+
+def _take_chosen(table: dict[str, Any]) -> None:
+    """Put the options that were chosen for the rows of these methods where the file says where they are."""
+    name = table.pop("options_from", None)
+    if name is None:
+        return
+    path = shipped_choices().get(str(name), Path(str(name)))
+    if not path.is_file():
+        known = ", ".join(shipped_choices())
+        raise TytoError(f"no options called {str(name)[:80]!r} and no such file; shipped: {known}")
+    found = read_toml(path, TytoError)
+    if odd := [row for row, options in found.items() if not isinstance(options, dict)]:
+        raise TytoError(f"{path}: {odd[0]!r:.80} must be a table of options")
+    methods = table.get("methods", Config.__dataclass_fields__["methods"].default)
+    kept = {row: options for row, options in found.items() if row.split(ROW)[0] in methods}
+    table["chosen"] = _merged(kept, table.get("chosen", {}))
 
 
 def _change(text: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ published - methods and tables see the same thing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from tytoalba.data.features import FeatureSet, describe, extract, extract_noisy,
 from tytoalba.data.mat import Files, open_mat, read_mat
 from tytoalba.data.recording import Recording
 from tytoalba.data.simulation.features import simulate_features, simulate_noisy
-from tytoalba.data.simulation.noise import Noise
+from tytoalba.data.simulation.noise import AnyNoise, Noise
 from tytoalba.data.simulation.recordings import Simulation
+from tytoalba.data.simulation.scenes import SceneNoise
+from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray, load_array
@@ -30,6 +32,7 @@ from tytoalba.storage.tensors import read_tensors, write_tensors
 
 FORMAT = "tytoalba-benchdata"
 CLEAN = "clean"
+NOISY = "noisy train"
 VALIDATION_SHARE = 0.1
 """Of training recordings, where a data set has no validation part of its own."""
 Announce = Callable[[str, int, int], None]
@@ -67,7 +70,10 @@ class Frames:
 
 @dataclass(frozen=True)
 class BenchData:
-    """All that a benchmark runs on. tests: frames by (condition, part), e.g. ("white -10 dB", "test")."""
+    """All that a benchmark runs on. tests: frames by (condition, part), e.g. ("white -10 dB", "test").
+
+    noisy_train: the training frames in the noises that priors are trained in, one for each recording.
+    """
 
     name: str
     train: Frames
@@ -75,11 +81,36 @@ class BenchData:
     tests: dict[tuple[str, str], Frames]
     array: MicArray | None
     gcc: GccPhat | None
+    noisy_train: Frames | None = None
 
     @property
     def n_inputs(self) -> int:
         """Values of a frame."""
         return int(self.train.X.shape[1])
+
+    def seen_by(self, options: Mapping[str, Any]) -> BenchData:
+        """What a method is shown whose options say so (`config.SEES`)."""
+        data = self.noisy if options.get("noisy", False) else self
+        if options.get("plain", False):
+            return data.plain
+        return data if options.get("windows", True) else data.whole
+
+    @property
+    def noisy(self) -> BenchData:
+        """The same with training frames in noise."""
+        if self.noisy_train is None:
+            raise DataError(f"{self.name} has no training frames in noise: leave out the option noisy")
+        return replace(self, train=self.noisy_train, noisy_train=None)
+
+    def valid_halves(self) -> tuple[Frames, Frames]:
+        """Validation frames in two halves, by recording: one to stop by, one to judge by.
+
+        Recordings go in twos: those of a simulation take rooms in turn, and both halves shall have all.
+        """
+        if self.valid is None:
+            raise DataError(f"{self.name} has no validation part: leave out the option patience")
+        second = self.valid.recording // 2 % 2 == 1
+        return self.valid.take(~second), self.valid.take(second)
 
     @property
     def whole(self) -> BenchData:
@@ -124,12 +155,13 @@ class BenchData:
             return replace(frames, X=how(frames.X))
 
         tests = {key: other(frames) for key, frames in self.tests.items()}
-        valid = other(self.valid) if self.valid else None
-        return replace(self, train=other(self.train), valid=valid, tests=tests, gcc=gcc)
+        valid, noisy = (other(frames) if frames else None for frames in (self.valid, self.noisy_train))
+        return replace(self, train=other(self.train), valid=valid, tests=tests, gcc=gcc, noisy_train=noisy)
 
     def save(self, path: str | Path) -> None:
         """Write everything to a safetensors file, so that a stopped benchmark or a second process has it."""
         sets = {"train": self.train, **({"valid": self.valid} if self.valid else {})}
+        sets |= {NOISY: self.noisy_train} if self.noisy_train else {}
         sets |= {f"test/{condition}/{part}": frames for (condition, part), frames in self.tests.items()}
         tensors = {f"{name}/X": np.ascontiguousarray(frames.X) for name, frames in sets.items()}
         labels = {f"{name}/azimuth": np.ascontiguousarray(f.azimuth, np.float64) for name, f in sets.items()}
@@ -159,7 +191,8 @@ class BenchData:
             found = [name.split("/")[1:] for name in sets if name.startswith("test/")]
             listed = recipe.get("tests", found)  # in their order, which the tensors have not kept
             tests = {(condition, part): sets[f"test/{condition}/{part}"] for condition, part in listed}
-            return cls(recipe["name"], sets["train"], sets.get("valid"), tests, array, gcc)
+            parts = sets["train"], sets.get("valid"), tests
+            return cls(recipe["name"], *parts, array, gcc, noisy_train=sets.get(NOISY))
         except (OSError, LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise DataError(f"{path} is damaged or not the data of a benchmark: {error}") from error
 
@@ -170,6 +203,7 @@ def load_benchdata(
     bands: Band | Sequence[Band],
     noises: Sequence[Noise] = (),
     noise_share: float = 1.0,
+    noisy_train: bool = False,
     parts: int = 1,
     size: float = 1.0,
     seed: int = 0,
@@ -184,6 +218,7 @@ def load_benchdata(
     data: "simulated:PRESET", or a folder: SSLR, recordings of one's own, or the authors' .mat features.
     bands, parts: of GCC-PHAT, as `GccPhat` takes them; the authors' features are what they are.
     noises: conditions to test under beside the quiet one, on `noise_share` of the test recordings.
+    noisy_train: also training frames in the noises of priors.
     size, seed, speech, array: for simulations; recordings name their array themselves. keys: what opens
     sealed recordings.
     """
@@ -192,15 +227,17 @@ def load_benchdata(
         simulation = Simulation.of_preset(preset, array, size=size, speech=speech, seed=seed)
         mics = simulation.array
         gcc = _gcc(mics, mics.frame_length, bands, parts)
-        return _simulated(data, simulation, gcc, noises, noise_share, processes, announce)
+        return _simulated(data, simulation, gcc, noises, noise_share, noisy_train, processes, announce)
     if array:
         raise DataError(f"{data} names its array itself: leave out the array {array!r}")
     root = Path(data).expanduser()
     if root.is_dir() and any(root.glob("*_GCCPHAT_SSLR*.mat")):
+        if noisy_train:
+            raise DataError(f"{data} has no sound to add noise to: leave out the option noisy")
         return _from_mat(data_name(data), open_mat(root))
     recordings = open_dataset(root, keys)
     gcc = _gcc(recordings[0].array, recordings[0].frame_length, bands, parts)
-    return _recorded(data_name(data), recordings, gcc, noises, noise_share, processes, announce)
+    return _recorded(data_name(data), recordings, gcc, noises, noise_share, noisy_train, processes, announce)
 
 
 def data_name(data: str) -> str:
@@ -221,18 +258,18 @@ def _simulated(
     gcc: GccPhat,
     noises: Sequence[Noise],
     noise_share: float,
+    noisy_train: bool,
     processes: int,
     announce: Announce | None,
 ) -> BenchData:
-    parts = {
-        part: simulate_features(
-            simulation, part, gcc, processes=processes, on_progress=_steps(announce, part)
-        )
-        for part in ("train", "valid")
-    }
+    steps = _steps(announce, "train")
+    wanted: list[AnyNoise | None] = [None, SceneNoise(simulation.voices)] if noisy_train else [None]
+    train = simulate_noisy(simulation, "train", wanted, gcc, processes=processes, on_progress=steps)
+    steps = _steps(announce, "valid")
+    valid = simulate_features(simulation, "valid", gcc, processes=processes, on_progress=steps)
     tests = {}
     for part in simulation.preset.parts:
-        if part.name in parts:
+        if part.name in ("train", "valid"):
             continue
         steps = _steps(announce, part.name)
         made = simulate_features(simulation, part.name, gcc, processes=processes, on_progress=steps)
@@ -244,7 +281,8 @@ def _simulated(
             steps = _steps(announce, f"{part.name}, noisy")
             noisy = simulate_noisy(smaller, part.name, noises, gcc, processes=processes, on_progress=steps)
             tests |= {(str(n), part.name): _frames(m) for n, m in zip(noises, noisy, strict=True)}
-    return BenchData(name, _frames(parts["train"]), _frames(parts["valid"]), tests, simulation.array, gcc)
+    noisy = _frames(train[1]) if noisy_train else None
+    return BenchData(name, _frames(train[0]), _frames(valid), tests, simulation.array, gcc, noisy)
 
 
 def _recorded(
@@ -253,6 +291,7 @@ def _recorded(
     gcc: GccPhat,
     noises: Sequence[Noise],
     noise_share: float,
+    noisy_train: bool,
     processes: int,
     announce: Announce | None,
 ) -> BenchData:
@@ -284,7 +323,12 @@ def _recorded(
             noisy = extract_noisy(few, noises, gcc, processes=processes, on_progress=steps)
             tests |= {(str(n), part): _frames(m) for n, m in zip(noises, noisy, strict=True)}
     valid = _frames(features("valid")) if by_part["valid"] else None
-    return BenchData(name, _frames(features("train")), valid, tests, recordings[0].array, gcc)
+    parts = _frames(features("train")), valid, tests
+    noisy = None
+    if noisy_train:
+        steps, noise = _steps(announce, "train, noisy"), SceneNoise(SyntheticVoices())
+        noisy = extract_noisy(by_part["train"], [noise], gcc, processes=processes, on_progress=steps)[0]
+    return BenchData(name, *parts, recordings[0].array, gcc, _frames(noisy) if noisy else None)
 
 
 def _from_mat(name: str, files: Files) -> BenchData:

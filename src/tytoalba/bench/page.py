@@ -1,8 +1,8 @@
 """Everything that can be shown of a bench run, from its JSON file alone: tables, pictures and one web page.
 
 The page is a single file without any request to anywhere: data, drawing and style are inside. Its state
-stands behind the # of its address (#set=main&view=n1&metric=acc&method=icarl&hide=lwf), so that a view can be
-linked. What the results hold is only ever data and text there: it is embedded as JSON in which no tag can
+stands behind the # of its address (#set=main&view=n1&metric=acc&mask=taught&method=icarl&hide=lwf), so that a
+view can be linked. What the results hold is only ever data and text there: it is embedded as JSON in which no tag can
 begin, and a content security policy lets no script run but the page's own.
 """
 
@@ -23,10 +23,13 @@ from typing import Any
 
 from tytoalba.bench import figures as figures
 from tytoalba.bench import paper as paper
+from tytoalba.bench.cells import Table
+from tytoalba.bench.fair_tables import plain
+from tytoalba.bench.formats import csv_rows, latex, markdown, markdown_text
 from tytoalba.bench.plots import check_drawing, save_figure
 from tytoalba.bench.results import METRICS, Run, load
-from tytoalba.bench.summary import Summary, summarise
-from tytoalba.bench.tables import Table, csv_rows, latex, markdown, markdown_text, plain, tables
+from tytoalba.bench.summary import VIEWS, Summary, summarise
+from tytoalba.bench.tables import tables
 from tytoalba.storage.writing import write_whole
 
 _DIGITS = {"acc": 2, "mae": 3}
@@ -89,9 +92,10 @@ def title(runs: Sequence[Run]) -> str:
 def _payload(runs: Sequence[Run], summaries: Sequence[Summary], made: Sequence[Table]) -> dict[str, Any]:
     sets: dict[str, list[Summary]] = {"main": plain(summaries)}
     for s in summaries:
-        if s.variant and s.condition == "clean":
+        if s.swept and s.condition == "clean" and not s.mask:
             sets.setdefault(s.setting[0] if s.setting[0] != "main" else "main=", []).append(s)
-    shown = {name: _unique(own) for name, own in sets.items() if own}
+    masked = {_row(s): s for s in summaries if s.condition == "clean" and s.mask}
+    shown = {name: _unique(own, masked) for name, own in sets.items() if own}
     return {
         "title": title(runs),
         "source": paper.SOURCE,
@@ -117,8 +121,16 @@ def _payload(runs: Sequence[Run], summaries: Sequence[Summary], made: Sequence[T
     }
 
 
-def _unique(own: Sequence[Summary]) -> list[dict[str, Any]]:
-    """The methods of one set as the page draws them, each with an id of its own for the address."""
+def _row(s: Summary) -> tuple[str, str, str]:
+    """What a row has in common with itself under the other mask."""
+    return s.method, s.decision, s.variant
+
+
+def _unique(own: Sequence[Summary], masked: dict[tuple[str, str, str], Summary]) -> list[dict[str, Any]]:
+    """The methods of one set as the page draws them, each with an id of its own for the address.
+
+    masked: the same rows where only directions learned so far may be answered, if that was measured.
+    """
     drawn: dict[str, dict[str, Any]] = {}
     for s, style in zip(own, figures.styles(own), strict=True):
         name = ":".join(part for part in (s.method, s.decision, s.variant) if part)
@@ -129,15 +141,25 @@ def _unique(own: Sequence[Summary]) -> list[dict[str, Any]]:
             "colour": style.colour,
             "dash": style.dash,
             "n_seeds": len(s.seeds),
-            **{
-                field: {
-                    view: {m: _rounded(values[m].tolist(), _DIGITS[m]) for m in METRICS}
-                    for view, values in getattr(s, field).items()
-                }
-                for field in ("curves", "matrices", "sectors")
-            },
+            "masks": {"": _values(s)} | ({"taught": _values(masked[_row(s)])} if _row(s) in masked else {}),
         }
     return list(drawn.values())
+
+
+def _values(s: Summary) -> dict[str, Any]:
+    """What the pictures show of a row. intervals: of ACC after each phase, where there are hits by recording."""
+    shown = {
+        field: {
+            view: {m: _rounded(values[m].tolist(), _DIGITS[m]) for m in METRICS}
+            for view, values in getattr(s, field).items()
+        }
+        for field in ("curves", "matrices", "sectors")
+    }
+    known = s.recordings.curves if s.recordings else {}
+    ends = {view: known[n] for view, n in VIEWS.items() if n in known}
+    return shown | {
+        "intervals": {view: {"acc": _rounded(each.tolist(), _DIGITS["acc"])} for view, each in ends.items()}
+    }
 
 
 def _directions(phase: Sequence[int]) -> str:
@@ -178,7 +200,8 @@ def _pictures(summaries: Sequence[Summary], out: Path) -> list[Path]:
     """The pictures, of the methods themselves or, where there are only variants, of all that is clean."""
     import matplotlib as mpl
 
-    shown = plain(summaries) or [s for s in summaries if s.condition == "clean"] or list(summaries)
+    anywhere = [s for s in summaries if not s.mask] or list(summaries)
+    shown = plain(anywhere) or [s for s in anywhere if s.condition == "clean"] or anywhere
     curves = figures.accuracy_curves(shown)
     drawn = {
         "accuracy.png": curves,

@@ -33,7 +33,7 @@ NAMES = {
     # named in its related work, without numbers
     "ewc": "EWC",
     "lfl": "LfL",
-    "rmm": "replay",  # RMM's split of the memory; without what RMM learns, plain replay
+    "replay": "replay",  # with a chosen split of the memory; RMM would learn it
     "mnemonics": "Mnemonics",
     "acil": "ACIL",
     "gkeal": "GKEAL",
@@ -41,7 +41,8 @@ NAMES = {
     "music": "MUSIC",
 }
 """How the paper prints the methods, by `key`; first those of table 1, in its order."""
-_SPELLINGS = {"srpphat": "srp", "mlpgcc": "mlp", "jointtraining": "joint"}
+_SPELLINGS = {"srpphat": "srp", "mlpgcc": "mlp", "jointtraining": "joint", "rmm": "replay"}
+"""The last is what older result files call replay."""
 
 FRAMES = {("test", 1): 178_000, ("test", 2): 29_000, ("human", 1): 788, ("human", 2): 141}
 """The paper's test frames, about: 86 % of them have one source, 14 % two."""
@@ -105,7 +106,7 @@ def key(method: str) -> str:
 def name(method: str) -> str:
     """How to print a method: as the paper does, or as it is called here.
 
-    >>> name("icarl"), name("tyto")
-    ('iCaRL', 'tyto')
+    >>> name("icarl"), name("tyto"), name("rmm")
+    ('iCaRL', 'tyto', 'replay')
     """
     return NAMES.get(key(method), method)

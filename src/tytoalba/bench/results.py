@@ -1,6 +1,6 @@
 """What a bench run measured: its JSON file, read and checked.
 
-A row of the file is one method, seed, condition and subset (part of the test set, number of sources).
+A row of the file is one method, seed, condition, mask and subset (part of the test set, number of sources).
 MAE is in degrees and ACC in % everywhere here; `summary` averages the rows.
 """
 
@@ -12,23 +12,70 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tytoalba.errors import DataError
+from tytoalba.learning.method import HAD
 from tytoalba.signal.angles import Float
 from tytoalba.storage.files import read_json
 
 Metric = Literal["acc", "mae"]
 Subset = tuple[str, int]
 METRICS: tuple[Metric, ...] = ("acc", "mae")
+Mask = Literal["", "taught"]
+MASKS: tuple[Mask, ...] = ("", "taught")
+"""Which directions may be answered: any, or those of the phases learned so far. Both are always measured."""
 N_SECTORS = 24
+SEPARATIONS = (0, 15, 30, 45, 90, 180)
+"""Edges in degrees of the bins by which two sources are apart; the last edge belongs to the last bin."""
 LARGEST = 2**28
 """Bytes of a result file; the largest of ours has 7 MB."""
 _LARGEST = {"acc": 1.0, "mae": 180.0}
+_ROUNDED = 0.6e-4
+"""Of accuracies, which are kept with four decimals."""
+
+
+@dataclass(frozen=True)
+class Recordings:
+    """Sources found in the frames that a recording has of a phase; a line for each such cell.
+
+    number: the recording, (n_cells,). phase, frames: of the cell, (n_cells,). hits: sources found after each
+    phase, (n_cells, n_phases), 0 before the cell's own. n_sources: of each frame.
+    """
+
+    number: NDArray[np.int64]
+    phase: NDArray[np.int64]
+    frames: NDArray[np.int64]
+    hits: NDArray[np.int64]
+    n_sources: int
+
+    def accuracy(self) -> Float:
+        """ACC in % on phase j after phase i, (n_phases, n_phases): the matrix of the row, computed again."""
+        n_phases = self.hits.shape[1]
+        frames = np.bincount(self.phase, self.frames, n_phases)
+        hits = np.stack([np.bincount(self.phase, after, n_phases) for after in self.hits.T])
+        known = (frames > 0) & (np.tri(n_phases) > 0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(known, 100 * hits / (frames * self.n_sources), np.nan)
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Two sources, by how far apart they are (`SEPARATIONS`): frames, ACC in % and MAE in degrees."""
+
+    frames: Float
+    acc: Float
+    mae: Float
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a result file. acc, mae: (n_phases, n_phases), NaN where j > i or phase j has no frames."""
+    """One row of a result file. acc, mae: (n_phases, n_phases), NaN where j > i or phase j has no frames.
+
+    mask: "taught" where the benchmark left only the directions of the phases so far. had: what the method had
+    beside the frames of the phases. sector_frames: sources of each sector. front_back: sources confused, and
+    those that could have been.
+    """
 
     method: str
     decision: str
@@ -41,16 +88,23 @@ class Row:
     acc: Float
     mae: Float
     sectors: dict[Metric, Float] | None
+    sector_frames: Float | None
     keeps: str
     kept_bytes: dict[str, int]
     learn_seconds: list[float]
     options: dict[str, Any]
+    mask: Mask = ""
+    had: tuple[str, ...] = ()
+    answer_seconds: float = np.nan
+    recordings: Recordings | None = None
+    front_back: tuple[int, int] | None = None
+    separation: Separation | None = None
 
     @property
-    def group(self) -> tuple[str, str, str, str]:
+    def group(self) -> tuple[str, str, str, str, Mask]:
         """What the seeds and subsets of one summary share."""
         method, variant = self.system
-        return method, self.decision, variant, self.condition
+        return method, self.decision, variant, self.condition, self.mask
 
     @property
     def system(self) -> tuple[str, str]:
@@ -58,10 +112,14 @@ class Row:
         if self.method != "tyto":
             return self.method, self.variant
         if self.options.get("learns") is False:
-            parts = self.variant.split(", ")
-            rest = [part for part in parts if part not in ("learns=False", "answers=anywhere")]
-            return "prior alone", ", ".join(rest)
-        return ("tyto" if "prior" in self.kept_bytes else "tyto without prior"), self.variant
+            return "prior alone", self._variant_without("learns=False", "answers=anywhere", "prior alone")
+        if "prior" in self.kept_bytes:
+            return "tyto", self.variant
+        return "tyto without prior", self._variant_without("without prior")
+
+    def _variant_without(self, *parts: str) -> str:
+        """The variant without what the name of the system says already."""
+        return ", ".join(part for part in self.variant.split(", ") if part not in parts)
 
     @property
     def subset(self) -> Subset:
@@ -75,9 +133,9 @@ class Row:
 
     @property
     def masked(self) -> bool:
-        """Whether answers were limited to the directions taught so far, as `tyto` with a prior does."""
+        """Whether answers were limited to the directions taught so far, by the benchmark or by itself."""
         anywhere = self.options.get("answers") == "anywhere" or self.options.get("prior_frames") == 0
-        return self.system[0] == "tyto" and not anywhere
+        return self.mask == "taught" or (self.system[0] == "tyto" and not anywhere)
 
     def matrix(self, metric: Metric) -> Float:
         """The matrix of one metric."""
@@ -173,6 +231,14 @@ class _At:
             self.refuse(f"a whole number from 0 to {largest}")
         return int(self.value)
 
+    def wholes(self, length: int | None = None, largest: int = 2**53) -> NDArray[np.int64]:
+        """A list of whole numbers, of which there may be many."""
+        cells = self.value if isinstance(self.value, list) else []
+        right = all(type(cell) is int and 0 <= cell <= largest for cell in cells)
+        if not right or not isinstance(self.value, list) or length not in (None, len(cells)):
+            cells = [cell.whole(largest) for cell in self.each(length)]
+        return np.array(cells, np.int64)
+
     def number(self, largest: float = 1e300) -> float:
         """A number from 0 to the largest; NaN for null and NaN."""
         if self.value is None or self.value != self.value:
@@ -210,7 +276,10 @@ def _run(path: Path, document: _At) -> Run:
 
 
 def _row(row: _At, n_phases: int) -> Row:
-    counts = np.array([count.whole() for count in row.get("counts").each(n_phases)], np.float64)
+    counts = row.get("counts").wholes(n_phases).astype(np.float64)
+    n_sources = row.get("n_sources").one_of(1, 2)
+    acc = _phases_by_phases(row.get("acc"), "acc", counts)
+    given = {key for key, value in row.table().items() if value is not None}
     return Row(
         method=row.get("method").name(),
         decision=row.get("decision").name(),
@@ -218,16 +287,68 @@ def _row(row: _At, n_phases: int) -> Row:
         seed=row.get("seed").whole(),
         condition=row.get("condition").name(),
         part=row.get("part").one_of("test", "human"),
-        n_sources=row.get("n_sources").one_of(1, 2),
+        n_sources=n_sources,
         counts=counts,
-        acc=_phases_by_phases(row.get("acc"), "acc", counts),
+        acc=acc,
         mae=_phases_by_phases(row.get("mae"), "mae", counts),
-        sectors=_read_sectors(row.get("sectors")) if row.table().get("sectors") else None,
+        sectors=_read_sectors(row.get("sectors")) if "sectors" in given else None,
+        sector_frames=_read_sector_frames(row.get("sectors")) if "sectors" in given else None,
         keeps=row.get("keeps").one_of("nothing", "exemplars", "everything"),
         kept_bytes={name: row.get("kept_bytes").get(name).whole() for name in row.get("kept_bytes").table()},
         learn_seconds=[seconds.number() for seconds in row.get("learn_seconds").each()],
         options=row.get("options").table(),
+        mask=row.get("mask").one_of(*MASKS) if "mask" in given else "",
+        had=_read_had(row.get("had")) if "had" in given else (),
+        answer_seconds=row.get("answer_seconds").number() if "answer_seconds" in given else np.nan,
+        recordings=_read_recordings(row, counts, n_sources, acc) if "recordings" in given else None,
+        front_back=_read_front_back(row.get("front_back")) if "front_back" in given else None,
+        separation=_read_separation(row.get("separation")) if "separation" in given else None,
     )
+
+
+def _read_had(value: _At) -> tuple[str, ...]:
+    words = [word.one_of(*HAD) for word in value.each()]
+    if len(set(words)) < len(words):
+        value.refuse("a list without twins")
+    return tuple(words)
+
+
+def _read_recordings(row: _At, counts: Float, n_sources: int, acc: Float) -> Recordings:
+    """Hits by recording; refused where they are not those that the matrix of accuracies is made of."""
+    value, n_phases = row.get("recordings"), len(counts)
+    number = value.get("number").wholes()
+    phase = value.get("phase").wholes(len(number), n_phases - 1)
+    frames = value.get("frames").wholes(len(number))
+    hits = np.zeros((len(number), n_phases), np.int64)
+    for i, cell in enumerate(value.get("hits").each(len(number))):
+        hits[i, phase[i] :] = cell.wholes(int(n_phases - phase[i]), min(2**53, n_sources * int(frames[i])))
+    read = Recordings(number, phase, frames, hits, n_sources)
+    if len(np.unique(np.stack([number, phase]), axis=1).T) < len(number):
+        value.refuse("a list of recordings and phases without twins")
+    if not np.array_equal(np.bincount(phase, frames, n_phases), counts):
+        value.get("frames").refuse(f"as many frames a phase as counts has ({counts.astype(int).tolist()})")
+    off = np.abs(read.accuracy() - acc) > 100 * _ROUNDED
+    if off.any():
+        i, j = np.argwhere(off)[0]
+        value.get("hits").refuse(f"the hits that acc[{i}][{j}] = {acc[i, j] / 100:.4f} is made of")
+    return read
+
+
+def _read_front_back(value: _At) -> tuple[int, int]:
+    clear = value.get("clear").whole()
+    return value.get("confused").whole(clear), clear
+
+
+def _read_separation(value: _At) -> Separation:
+    n_bins = len(SEPARATIONS) - 1
+    frames = value.get("frames").wholes(n_bins).astype(np.float64)
+    acc, mae = (
+        np.array([cell.number(_LARGEST[metric]) for cell in value.get(metric).each(n_bins)], np.float64)
+        for metric in ("acc", "mae")
+    )
+    if not np.array_equal(np.isfinite(acc) & np.isfinite(mae), frames > 0):
+        value.refuse("numbers where there are frames and null where there are none")
+    return Separation(frames, 100 * acc, mae)
 
 
 def _phases_by_phases(value: _At, metric: Metric, counts: Float) -> Float:
@@ -249,6 +370,13 @@ def _read_sectors(value: _At) -> dict[Metric, Float]:
         * np.array([cell.number(_LARGEST[metric]) for cell in value.get(metric).each(N_SECTORS)])
         for metric in METRICS
     }
+
+
+def _read_sector_frames(value: _At) -> Float | None:
+    """Sources of each sector, which older files do not say."""
+    if "frames" not in value.table():
+        return None
+    return value.get("frames").wholes(N_SECTORS).astype(np.float64)
 
 
 def refuse_twins(rows: Sequence[Row], where: str) -> None:

@@ -83,8 +83,8 @@ def run_benchmark(
     _refuse_early(config, result_file)
     if report:
         check_drawing()
-    prepared = _prepared(config, cache, speech, processes, keys, on_data)
-    command = _command(name_or_file, given, speech, changes, device, jobs)
+    prepared = prepared_data(config, cache, speech, processes, keys, on_data)
+    command = command_line([name_or_file], given, speech, changes, device, jobs)
     run(
         config,
         prepared,
@@ -112,7 +112,7 @@ def _refuse_early(config: Config, output: Path) -> None:
     _earlier(config, output)
 
 
-def _prepared(
+def prepared_data(
     config: Config,
     cache: Path | None,
     speech: Path | None,
@@ -133,6 +133,7 @@ def _prepared(
         parts=config.parts,
         noises=config.noise_conditions,
         noise_share=config.noise_share,
+        noisy_train=config.learns_in_noise,
         size=config.size,
         array=config.array or None,
         speech=speech,
@@ -155,13 +156,15 @@ def _unfit(data: BenchData, config: Config) -> str:
             return f"has the bands {data.gcc.band_list} Hz, not {config.bands}"
         if data.gcc.parts != config.parts:
             return f"has frames in {data.gcc.parts} parts, not {config.parts}"
+    if config.learns_in_noise and data.noisy_train is None:
+        return "lacks training frames in noise"
     there = {condition for condition, _ in data.tests}
     missing = [str(noise) for noise in config.noise_conditions if str(noise) not in there]
     return f"lacks the noise {missing[0]!r}" if missing else ""
 
 
-def _command(
-    name: str,
+def command_line(
+    words: Sequence[str],
     given: dict[str, Any],
     speech: Path | None,
     changes: Sequence[str],
@@ -170,8 +173,10 @@ def _command(
 ) -> str:
     """What makes these results again, without the folders of the machine that made them.
 
+    words: what follows `tyto bench`.
+
     >>> given = {"data": None, "array": None, "size": 0.5, "methods": ("tyto", "joint"), "seeds": (0, 1)}
-    >>> _command("quick", given, Path("home/me"), ["n_phases=5"], jobs=3)
+    >>> command_line(["quick"], given, Path("home/me"), ["n_phases=5"], jobs=3)
     'tyto bench quick --size 0.5 --methods tyto,joint --seeds 0,1 --speech SPEECH --jobs 3 --set n_phases=5'
     """
     data, size, array = given["data"], given["size"], given["array"]
@@ -185,9 +190,10 @@ def _command(
         "--device": device if device != "cpu" else None,
         "--jobs": str(jobs) if jobs != 1 else None,
     }
-    words = [word for option, value in options.items() if value for word in (option, value)]
-    words += [word for change in changes for word in ("--set", change)]
-    return shlex.join(["tyto", "bench", Path(name).name, *words])
+    more = [word for option, value in options.items() if value for word in (option, value)]
+    more += [word for change in changes for word in ("--set", change)]
+    named = [Path(word).name if not word.startswith("-") else word for word in words]
+    return shlex.join(["tyto", "bench", *named, *more])
 
 
 def _listed(values: Iterable[Any] | None) -> str | None:
@@ -220,12 +226,8 @@ def run(
     jobs = config.jobs()
     todo = [job for job in jobs if job.key not in done]
     with TemporaryDirectory() as folder:
-        shared: BenchData | Path = data
         processes = min(processes or available_cores(), max(1, len(todo)))
-        if processes > 1 and worked is None:
-            shared = kept or Path(folder) / "data.safetensors"
-            if kept is None:
-                data.save(shared)
+        shared = data if worked is not None else shared_data(data, kept, Path(folder), processes)
         work = partial(run_job, config=config, data=shared, device=device)
         # one job after another with all threads, or several at a time with one thread each
         each = map(work, todo) if processes == 1 else parallel_map(work, todo, processes)
@@ -240,6 +242,15 @@ def run(
     return result
 
 
+def shared_data(data: BenchData, kept: Path | None, folder: Path, processes: int) -> BenchData | Path:
+    """The data, or for several processes a file that has them: the one that is kept, or one in the folder."""
+    if processes == 1:
+        return data
+    if kept is None:
+        data.save(kept := folder / "data.safetensors")
+    return kept
+
+
 def _resume(config: Config, data: BenchData, output: Path, command: str, device: str) -> dict[str, Any]:
     """A result without rows, or with those of an earlier run of the same benchmark."""
     fresh = {
@@ -247,8 +258,8 @@ def _resume(config: Config, data: BenchData, output: Path, command: str, device:
         "version": VERSION,
         "name": config.name,
         "config": _described(config),
-        "versions": _versions(),
-        "machine": _machine(device),
+        "versions": versions(),
+        "machine": machine(device),
         "command": command,
         "seconds": 0.0,
         "data": {
@@ -304,7 +315,8 @@ def _write(result: dict[str, Any], output: Path) -> None:
     write_whole(output, json.dumps(result, allow_nan=False).encode())
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """What a result was made with."""
     found = {"tytoalba": __version__, "python": platform.python_version()}
     for name in ("numpy", "scipy", "torch"):
         try:
@@ -314,7 +326,8 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _machine(device: str) -> str:
+def machine(device: str) -> str:
+    """What a result was made on."""
     if device.startswith("cuda"):
         import torch
 

@@ -15,9 +15,21 @@ from numpy.typing import ArrayLike
 
 from tytoalba.bench import continual as continual
 from tytoalba.bench import paper as paper
-from tytoalba.bench.results import METRICS, N_SECTORS, Metric, Row, Run, Subset, refuse_twins
+from tytoalba.bench.intervals import MEASURES, ByRecording, Difference, Measure, by_recording
+from tytoalba.bench.results import (
+    METRICS,
+    N_SECTORS,
+    SEPARATIONS,
+    Mask,
+    Metric,
+    Row,
+    Run,
+    Subset,
+    refuse_twins,
+)
 from tytoalba.errors import DataError
 from tytoalba.signal.angles import Float
+from tytoalba.signal.metrics import Interval
 
 View = Literal["overall", "n1", "n2"]
 VIEWS: dict[View, tuple[int, ...]] = {"overall": (1, 2), "n1": (1,), "n2": (2,)}
@@ -63,25 +75,27 @@ class Cell:
 class Summary:
     """One method under one condition, all seeds and subsets.
 
-    subsets, overall: mean over the phases of the test on the phases 0..k; overall weights the subsets by
-    frames and leaves out a seed that lacks a subset. last: overall, after the last phase. overall_86_14,
-    last_86_14: the same weighted by the paper's frames (86 % one source, 14 % two).
+    subsets: mean over the phases of the test on the phases 0..k. measures: the same over subsets, as
+    `intervals.MEASURES` names them: weighted by frames or by the paper's (86 % one source, 14 % two), for the
+    phases or after the last; a seed that lacks a subset is left out.
     masked: answers were limited to the directions taught so far.
     forgetting, transfer: points of ACC, of the pooled matrix. curves: mean and standard deviation over seeds,
     (2, n_phases). matrices, sectors: mean over seeds. kept_bytes: of the first seed.
+    had: what the method had beside the frames of the phases. learn_seconds: of all phases; answer_seconds: of
+    a frame. After the last phase: front_back, % of single sources taken for their mirror image; quadrants, of
+    single sources in front, left, behind and right, (4,); separation, of two sources by how far apart they
+    are, (n_bins,). recordings: intervals, where the files have hits by recording.
     """
 
     method: str
     decision: str
     variant: str
     condition: str
+    mask: Mask
     run: str
     seeds: tuple[int, ...]
     subsets: dict[Subset, Cell]
-    overall: Cell
-    last: Cell
-    overall_86_14: Cell
-    last_86_14: Cell
+    measures: dict[str, Cell]
     forgetting: Spread
     transfer: Spread
     curves: dict[View, dict[Metric, Float]]
@@ -89,13 +103,55 @@ class Summary:
     sectors: dict[View, dict[Metric, Float]]
     keeps: str
     kept_bytes: dict[str, int]
-    masked: bool = False
+    masked: bool
+    had: tuple[str, ...]
+    learn_seconds: Spread
+    answer_seconds: Spread
+    front_back: Spread
+    quadrants: dict[Metric, Float]
+    separation: dict[Metric, Float]
+    recordings: ByRecording | None
 
     @property
     def label(self) -> str:
         """How to print it: the paper's name, the decision if not the method's own, the variant."""
         name = paper.name(self.method) + (f" ({self.decision})" if self.decision else "")
         return f"{name}, {self.variant}" if self.variant else name
+
+    @property
+    def overall(self) -> Cell:
+        """Mean over the phases, all subsets by their frames."""
+        return self.measures["overall"]
+
+    @property
+    def overall_86_14(self) -> Cell:
+        """Mean over the phases, subsets by the paper's frames."""
+        return self.measures["overall_86_14"]
+
+    @property
+    def last(self) -> Cell:
+        """After the last phase, all subsets by their frames."""
+        return self.measures["last_overall"]
+
+    @property
+    def last_86_14(self) -> Cell:
+        """After the last phase, subsets by the paper's frames."""
+        return self.measures["last_overall_86_14"]
+
+    def interval(self, measure: str) -> Interval | None:
+        """ACC in % with its interval by recording, where the files have hits by recording."""
+        return self.recordings.interval(measure) if self.recordings else None
+
+    def minus(self, other: Summary, measure: str) -> Difference | None:
+        """The difference of ACC to another row, paired by recording, where both have the same."""
+        if self.recordings is None or other.recordings is None:
+            return None
+        return self.recordings.minus(other.recordings, measure)
+
+    @property
+    def swept(self) -> bool:
+        """Whether it is one value of a setting that was varied, not a row with a name of its own."""
+        return "=" in self.variant
 
     @property
     def noise(self) -> tuple[str, float] | None:
@@ -146,10 +202,7 @@ def _summary(run: str, rows: list[Row]) -> Summary:
             for subset in paper.SUBSETS
             if (own := [row for row in rows if row.subset == subset])
         },
-        overall=_cell(whole, continual.average_incremental_accuracy),
-        last=_cell(whole, continual.last_accuracy),
-        overall_86_14=_cell(whole, continual.average_incremental_accuracy, paper.FRAMES),
-        last_86_14=_cell(whole, continual.last_accuracy, paper.FRAMES),
+        measures={name: _measured(rows, measure) for name, measure in MEASURES.items()},
         forgetting=Spread({s: _or_nan(continual.forgetting, matrix) for s, matrix in pooled.items()}),
         transfer=Spread({s: _or_nan(continual.backward_transfer, matrix) for s, matrix in pooled.items()}),
         curves={view: {m: _curve(own, m) for m in METRICS} for view, own in views.items()},
@@ -158,6 +211,13 @@ def _summary(run: str, rows: list[Row]) -> Summary:
         keeps=first.keeps,
         kept_bytes=first.kept_bytes,
         masked=first.masked,
+        had=first.had,
+        learn_seconds=Spread({row.seed: float(np.sum(row.learn_seconds)) for row in reversed(rows)}),
+        answer_seconds=Spread({row.seed: row.answer_seconds for row in reversed(rows)}),
+        front_back=_front_back(rows),
+        quadrants={m: _quadrants([r for r in whole if r.n_sources == 1], m) for m in METRICS},
+        separation={m: _separation([r for r in whole if r.n_sources == 2], m) for m in METRICS},
+        recordings=by_recording(whole),
     )
 
 
@@ -168,6 +228,12 @@ def _complete(rows: list[Row]) -> list[Row]:
         subsets.setdefault(row.seed, set()).add(row.subset)
     everything = {row.subset for row in rows}
     return [row for row in rows if subsets[row.seed] == everything]
+
+
+def _measured(rows: list[Row], measure: Measure) -> Cell:
+    own = _complete([row for row in rows if row.n_sources in measure.n_sources])
+    average = continual.last_accuracy if measure.last else continual.average_incremental_accuracy
+    return _cell(own, average, measure.frames)
 
 
 def _cell(rows: list[Row], measure: Callable[..., float], frames: Mapping[Subset, int] | None = None) -> Cell:
@@ -212,7 +278,43 @@ def _pooled(rows: list[Row], metric: Metric) -> Float:
 def _sectors(rows: list[Row], metric: Metric) -> Float:
     """By sector of the true azimuth, (N_SECTORS,); rows weigh by their frames, all NaN if none has any."""
     nothing = (np.full(N_SECTORS, np.nan), 0)
-    return _mean([nothing, *((row.sectors[metric], row.n_frames) for row in rows if row.sectors)])
+    return _mean([nothing, *((row.sectors[metric], _weights(row)) for row in rows if row.sectors)])
+
+
+def _weights(row: Row) -> ArrayLike:
+    """Of the sectors of a row: their sources or, where the file does not say, all of its frames."""
+    return row.n_frames if row.sector_frames is None else row.sector_frames
+
+
+def _quadrants(rows: list[Row], metric: Metric) -> Float:
+    """In front, left, behind and right, each 90 degrees wide, (4,)."""
+    found = [(np.full(4, np.nan), np.zeros(4))]
+    for row in rows:
+        if row.sectors:
+            values = np.roll(row.sectors[metric], N_SECTORS // 8).reshape(4, -1)
+            weights = np.broadcast_to(_weights(row), N_SECTORS)
+            weights = np.roll(weights, N_SECTORS // 8).reshape(4, -1) * np.isfinite(values)
+            mean = _mean(zip(values.T, weights.T, strict=True))
+            found.append((mean, weights.sum(axis=1)))
+    return _mean(found)
+
+
+def _front_back(rows: list[Row]) -> Spread:
+    """% of single sources that were taken for their mirror image, of those that could be."""
+    own: dict[int, list[tuple[int, int]]] = {}
+    for row in rows:
+        if row.front_back:
+            own.setdefault(row.seed, []).append(row.front_back)
+    sums = {seed: np.sum(pairs, axis=0) for seed, pairs in own.items()}
+    return Spread({seed: 100 * float(confused / clear) for seed, (confused, clear) in sums.items() if clear})
+
+
+def _separation(rows: list[Row], metric: Metric) -> Float:
+    """Two sources by how far apart they are, (n_bins,)."""
+    n_bins = len(SEPARATIONS) - 1
+    known = [row.separation for row in rows if row.separation]
+    values = [(s.acc if metric == "acc" else s.mae, s.frames) for s in known]
+    return _mean([(np.full(n_bins, np.nan), np.zeros(n_bins)), *values])
 
 
 def _mean(weighted: Iterable[tuple[ArrayLike, ArrayLike]]) -> Float:

@@ -143,6 +143,97 @@ def list_() -> None:
         out.print(f"{name:20} {load_config(name).about}", soft_wrap=True)
 
 
+@app.command("search", cls=Command)
+def search(
+    name: Annotated[str, typer.Argument(help="A search that comes with tyto (table1), or a TOML file.")],
+    output: OutputFolder = Path("out/search"),
+    data: Annotated[
+        str | None, typer.Option(help="simulated:PRESET, or a folder, instead of the file's.")
+    ] = None,
+    speech: Speech = None,
+    rows: Annotated[
+        list[str] | None, typer.Option("--row", help="Only this row of the table; may be repeated.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a key of the file: KEY=VALUE; may be repeated.")
+    ] = None,
+    device: Device = "auto",
+    size: Annotated[float | None, typer.Option(help="Factor on the number of simulated recordings.")] = None,
+    processes: Processes = 0,
+    jobs: Annotated[int, typer.Option(min=0, help="Trials to run at a time; 0: one per core.")] = 1,
+    cache: Annotated[
+        Path | None, typer.Option(help="Keep the prepared data in this file for the next time.")
+    ] = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(help="Write the chosen options to this TOML file, for `options_from` of benchmarks."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Tune every row of a table alike: the same knobs, values and passes, judged on validation rooms only.
+
+    The result file has every trial, its cost and what was chosen; a table is written beside it. A stopped
+    search goes on where it was.
+
+    Examples:
+
+      tyto bench search table1 --size 0.1 --cache twin.safetensors
+
+      tyto bench search table1 --row lwf --row icarl --write chosen.toml
+    """
+    from tytoalba.bench.run import command_line
+    from tytoalba.bench.search import as_toml, read_search, render_searches, run_search
+    from tytoalba.cli.keys import keys_at_hand
+    from tytoalba.storage.writing import write_whole
+
+    if write and write.is_dir():
+        raise TytoError(f"{write} is a directory, not a file to write")
+    device = choose_device(device)
+    given: dict[str, Any] = {"data": data, "array": None, "size": size, "methods": None, "seeds": None}
+    named = [f"--row={row}" for row in rows or ()]
+    with progress_bar("data") as steps:
+        result_file = run_search(
+            name,
+            data=data,
+            size=size,
+            rows=rows,
+            changes=changes or [],
+            speech=speech,
+            output=output,
+            cache=cache,
+            device=device,
+            jobs=jobs,
+            processes=processes,
+            keys=keys_at_hand(),
+            command=command_line(["search", name, *named], given, speech, changes or [], device, jobs),
+            on_data=lambda what, done, total: steps(done, total, f"data: {what}"),
+            on_trial=lambda done, total: steps(done, total, "trials"),
+        )
+    result = read_search(result_file)
+    if write:
+        write_whole(write, as_toml(result).encode())
+    written = render_searches([result_file], output)
+    if json:
+        print_json({"result": str(result_file), "written": [str(path) for path in written], **_found(result)})
+        return
+    _print_search(result)
+    say(f"every trial is in {result_file}")
+
+
+def _found(result: dict[str, Any]) -> dict[str, Any]:
+    return {key: result[key] for key in ("rows", "seconds")}
+
+
+def _print_search(result: dict[str, Any]) -> None:
+    from tytoalba.bench.search import table
+
+    made = table(result)
+    shown = make_table(*[Column(head) for head in made.header], title=made.title)
+    for row in made.rows:
+        shown.add_row(*row)
+    out.print(shown, made.note, "")
+
+
 @app.command("lessons", cls=Command)
 def lessons(
     array: Annotated[
@@ -407,8 +498,18 @@ def report(
 ) -> None:
     """Make tables (Markdown, LaTeX, CSV), figures (PNG, SVG) and one HTML page from result files."""
     from tytoalba.bench.page import render
+    from tytoalba.bench.search import is_search, read_search, render_searches
 
-    _print(results, render(results, output), json)
+    searches = [path for path in results if is_search(path)]
+    runs = [path for path in results if path not in searches]
+    written = render_searches(searches, output) + (render(runs, output) if runs else [])
+    if json:
+        print_json({"results": [str(path) for path in results], "written": [str(path) for path in written]})
+        return
+    for path in searches:
+        _print_search(read_search(path))
+    if runs:
+        _print(runs, written, json)
 
 
 def _print(results: list[Path], written: list[Path], as_json: bool) -> None:

@@ -23,7 +23,7 @@ from tytoalba.storage.soundfiles import Source, stream_audio
 from tytoalba.storage.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
-    from tytoalba.data.simulation.noise import Noise
+    from tytoalba.data.simulation.noise import AnyNoise
 
 FORMAT = "tytoalba-features"
 VERSION = 1
@@ -166,7 +166,7 @@ def extract(
 
 def extract_noisy(
     recordings: Sequence[Recording],
-    noises: Sequence[Noise | None],
+    noises: Sequence[AnyNoise | None],
     gcc: GccPhat | None = None,
     *,
     processes: int = 1,
@@ -202,7 +202,7 @@ def stream_features(
 Piece = tuple[list[NDArray[np.float32]], Float, NDArray[np.int32]]
 
 
-def recording_features(gcc: GccPhat, noises: Sequence[Noise | None], recording: Recording) -> Piece:
+def recording_features(gcc: GccPhat, noises: Sequence[AnyNoise | None], recording: Recording) -> Piece:
     """Features of a recording under each noise, directions and numbers of its frames with a source."""
     used = recording.n_sources > 0
     samples = recording.load()

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ from tytoalba.signal.gcc import GccPhat, min_max
 Memory = dict[str, NDArray[Any]]
 """Everything a method keeps, by name: the checkpoint, and what a privacy audit inspects."""
 Scaling = Literal["frame", "min-max", "none"]
+Had = Literal["simulations", "windows", "bands", "mirrored frames", "noise in training", "validation frames"]
+HAD: tuple[Had, ...] = get_args(Had)
+"""What a method may have beside the frames of its phases. Windows and bands: of the features it is shown."""
 BLOCK = 8192
 """Frames taken at a time, so that expanded features never fill the memory."""
 SCALED_AT_ONCE = 128
@@ -53,6 +56,9 @@ class Task:
         The array that the features are of, for methods that know acoustics.
     gcc : GccPhat, optional
         How the features were computed.
+    valid : Phase, optional
+        Frames of every direction that nothing is learned from, for methods that stop when they are found no
+        better.
 
     Examples
     --------
@@ -69,6 +75,7 @@ class Task:
     n_directions: int = N_DIRECTIONS
     array: MicArray | None = field(default=None, compare=False)
     gcc: GccPhat | None = field(default=None, compare=False)
+    valid: Phase | None = field(default=None, compare=False)
 
     def scale(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features on the common scale, (n_frames, n_inputs) float32; the input stays as it is."""
@@ -128,6 +135,11 @@ class Method(ABC):
 
     def __init__(self, task: Task) -> None:
         self.task = task
+
+    @property
+    def had(self) -> tuple[Had, ...]:
+        """What it had beside the frames of its phases, without windows and bands: the harness knows those."""
+        return ()
 
     @abstractmethod
     def learn(self, phase: Phase) -> None:

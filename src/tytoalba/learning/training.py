@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,6 +70,55 @@ class Recipe:
         return self.lr * (0.5 + 0.5 * math.cos(math.pi * progress) if self.schedule == "cosine" else 1.0)
 
 
+@dataclass(frozen=True)
+class Stopping:
+    """Train until something stops rising, instead of by a schedule.
+
+    judge: how good a network is, the higher the better; asked after every epoch. patience: epochs without a
+    rise after which the best weights come back and the rate falls to a quarter; the second time is the end.
+    """
+
+    judge: Callable[[Network], float]
+    patience: int
+
+    FALL: ClassVar[float] = 0.25
+    FALLS: ClassVar[int] = 1
+
+
+class _Watched:
+    """A network whose best weights are kept, and the rate that it learns by."""
+
+    def __init__(self, network: Network, stopping: Stopping) -> None:
+        self.network, self.stopping = network, stopping
+        self.best, self.waited, self.falls = -math.inf, 0, 0
+        self.kept: dict[str, Tensor] = {}
+
+    @property
+    def rate(self) -> float:
+        """Share of the first rate."""
+        return float(self.stopping.FALL**self.falls)
+
+    def goes_on(self) -> bool:
+        """Judge after an epoch."""
+        found = self.stopping.judge(self.network)
+        if found > self.best:
+            self.best, self.waited = found, 0
+            self.kept = {name: value.clone() for name, value in self.network.state_dict().items()}
+            return True
+        self.waited += 1
+        if self.waited < self.stopping.patience:
+            return True
+        self.waited = 0
+        self.falls += 1
+        self.go_back()
+        return self.falls <= self.stopping.FALLS
+
+    def go_back(self) -> None:
+        """To the best weights, in place: recorded steps read them there."""
+        if self.kept:
+            self.network.load_state_dict(self.kept)
+
+
 def train(
     network: Network,
     loss: Loss,
@@ -80,6 +129,7 @@ def train(
     n_replay: int = 0,
     replay_batch: int = 0,
     graphs: bool = True,
+    stopping: Stopping | None = None,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> list[float]:
     """Train a network in place; returns the mean loss of each epoch.
@@ -90,6 +140,7 @@ def train(
     seed: of the order of frames and of dropout.
     graphs: record and replay steps on a GPU; the loss must then do the same work for every batch of a size
     and never read a value back.
+    stopping: ends training and takes the place of the schedule; the recipe's epochs are the most then.
     on_epoch: called with (epochs done, epochs in all).
     """
     import torch
@@ -100,6 +151,7 @@ def train(
     n_steps = -(-n_frames // recipe.batch)  # an epoch
     replay_batch = replay_batch if n_replay else 0
     losses: list[Tensor] = []
+    watched = _Watched(network, stopping) if stopping else None
     network.train()
     for epoch in range(recipe.epochs if n_frames else 0):
         order = torch.randperm(n_frames, generator=generator, device=device)
@@ -110,10 +162,15 @@ def train(
             batches = tuple(torch.cat(pair) for pair in zip(batches, beside, strict=True))
         total = torch.zeros((), device=device)
         for step, rows in enumerate(batches):
-            total += descend(rows, recipe.lr_at((epoch + step / n_steps) / recipe.epochs))
+            progress = (epoch + step / n_steps) / recipe.epochs
+            total += descend(rows, recipe.lr * watched.rate if watched else recipe.lr_at(progress))
         losses.append(total / n_steps)
         if on_epoch:
             on_epoch(epoch + 1, recipe.epochs)
+        if watched and not watched.goes_on():
+            break
+    if watched:
+        watched.go_back()
     network.zero_grad()
     network.eval()
     return [float(loss) for loss in torch.stack(losses).tolist()] if losses else []

@@ -14,6 +14,7 @@ from tytoalba.errors import TytoError
 from tytoalba.learning.head import AnalyticHead
 from tytoalba.learning.inputs import Inputs, fitting_prior, joined, own_side, views_of
 from tytoalba.learning.method import (
+    Had,
     Memory,
     Method,
     Task,
@@ -243,6 +244,12 @@ class Tyto(Method):
         self._head.check()
         if self._head.n % self.n_views:
             raise TytoError(f"{self._head.n} rows are no whole number of frames of {self.n_views} views")
+
+    @property
+    def had(self) -> tuple[Had, ...]:
+        """What it had beside the frames of its phases."""
+        had: tuple[Had, ...] = ("simulations",) if self.prior else ()
+        return (*had, "mirrored frames") if len(self._views) > 1 else had
 
     @property
     def views(self) -> list[Symmetry]:

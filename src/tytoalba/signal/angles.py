@@ -16,6 +16,8 @@ Float = NDArray[np.floating[Any]]
 N_DIRECTIONS = 360
 SIGMA = 8.0
 """Width of the Gaussian label in degrees (no factor 2 in its exponent)."""
+BLANK = 15.0
+"""Degrees to either side of the first direction found in which no second one is looked for."""
 
 
 def wrap(azimuth: ArrayLike) -> Float:
@@ -122,7 +124,7 @@ def decode(scores: ArrayLike) -> Float:
     return best
 
 
-def decode_two(scores: ArrayLike, blank: float = 15.0) -> Float:
+def decode_two(scores: ArrayLike, blank: float = BLANK) -> Float:
     """Two directions a frame: the argmax p, then the argmax with [p - blank, p + blank) blanked.
 
     The convention of the SSL-CIL paper. Returns degrees, (n_frames, 2), strongest first.

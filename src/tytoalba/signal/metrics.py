@@ -322,6 +322,41 @@ def front_back_confusion(
     >>> front_back_confusion([30.0, 30.0, 88.0], [148.0, 80.0, 92.0])
     0.5
     """
+    confused, clear = front_back_counts(reference, estimate, tolerance, axis, margin)
+    return _ratio(confused, clear)
+
+
+def front_back_counts(
+    reference: ArrayLike,
+    estimate: ArrayLike,
+    tolerance: float = 5.0,
+    axis: float = 90.0,
+    margin: float = 10.0,
+) -> tuple[int, int]:
+    """How many sources were found on the wrong side of a line of microphones, and how many could have been.
+
+    Parameters
+    ----------
+    reference, estimate : array, (n_frames,) or (n_frames, n_sources)
+        Degrees, the same known number of sources in both.
+    tolerance, axis, margin : float
+        Degrees, as `front_back_confusion` has them.
+
+    Returns
+    -------
+    tuple of int
+        Sources confused, and references clear of the line.
+
+    Raises
+    ------
+    ValueError
+        Directions of different frames or, where the number must be known, of different numbers.
+
+    Examples
+    --------
+    >>> front_back_counts([30.0, 30.0, 88.0], [148.0, 80.0, 92.0])
+    (1, 2)
+    """
     tolerance, margin = _degrees("tolerance", tolerance), _degrees("margin", margin, most=90.0)
     if not math.isfinite(axis):
         raise ValueError(f"axis must be an azimuth in degrees, got {axis}")
@@ -332,7 +367,7 @@ def front_back_confusion(
     clear = ~within(off_axis, margin)
     nearer_to_image = distance(2 * axis - reference, aligned) < errors - _ROUNDING
     confused = clear & nearer_to_image & ~within(errors, tolerance)
-    return _ratio(confused.sum(), clear.sum())
+    return int(confused.sum()), int(clear.sum())
 
 
 def count(reference: ArrayLike, estimate: ArrayLike, tolerance: float = 5.0) -> NDArray[np.intp]:
@@ -592,6 +627,34 @@ class Interval:
     low: float
     high: float
 
+    @classmethod
+    def of_resamples(cls, value: float, resampled: ArrayLike, level: float = 0.95) -> Interval:
+        """The percentile interval of a value that was computed again for each resample."""
+        low, high = np.quantile(np.asarray(resampled), [(1 - level) / 2, (1 + level) / 2]).tolist()
+        return cls(value, low, high)
+
+
+def resamples(n_groups: int, n_resamples: int, *, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Groups drawn with replacement, as many as there are: (n_resamples, n_groups) numbers of groups.
+
+    Parameters
+    ----------
+    n_groups, n_resamples : int
+        At least 1.
+    rng : numpy.random.Generator
+        What draws.
+
+    Returns
+    -------
+    array of int, (n_resamples, n_groups)
+
+    Examples
+    --------
+    >>> resamples(3, 2, rng=np.random.default_rng(0)).shape
+    (2, 3)
+    """
+    return np.stack([rng.integers(n_groups, size=n_groups) for _ in range(n_resamples)])
+
 
 def bootstrap(
     values: ArrayLike,
@@ -643,7 +706,7 @@ def bootstrap(
     _check_bootstrap(rows, np.shape(groups), len(names), n_resamples, level)
     if not isinstance(rng, np.random.Generator):
         raise ValueError(f"rng must be a numpy Generator such as np.random.default_rng(0), got {rng!r}")
-    draws = (rng.integers(len(names), size=len(names)) for _ in range(n_resamples))
+    draws = resamples(len(names), n_resamples, rng=rng)
     sizes = np.bincount(recording)
     if statistic is np.mean:
         sums = np.bincount(recording, weights=rows.reshape(len(rows), -1).mean(axis=1))
@@ -651,8 +714,7 @@ def bootstrap(
     else:
         recordings = np.split(rows[np.argsort(recording, kind="stable")], np.cumsum(sizes)[:-1])
         resampled = [statistic(np.concatenate([recordings[i] for i in drawn])) for drawn in draws]
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return Interval(float(statistic(rows)), low, high)
+    return Interval.of_resamples(float(statistic(rows)), resampled, level)
 
 
 def _pair(reference: Float, estimate: Float, gate: float = 180.0) -> tuple[Float, NDArray[np.bool_]]:

@@ -41,7 +41,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "ds-al": {"n_features": 20, **NETWORK},
     "gkeal": {"n_centres": 20, **NETWORK},
     **dict.fromkeys(("mlp-gcc", "joint", "fine-tune", "lwf", "ewc", "lfl"), NETWORK),
-    **{name: {"budget": 40, **NETWORK} for name in ("icarl", "ss-il", "rmm")},
+    **{name: {"budget": 40, **NETWORK} for name in ("icarl", "ss-il", "replay")},
 }
 """Settings that make a method quick; one that is not named here is tried as it comes."""
 

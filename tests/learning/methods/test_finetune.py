@@ -22,8 +22,14 @@ from tytoalba.learning.methods.icarl import ICarl
 from tytoalba.learning.methods.joint import Joint
 from tytoalba.learning.methods.lfl import LfL
 from tytoalba.learning.methods.lwf import LwF
-from tytoalba.learning.methods.replay import Exemplars, direction_of, equal_quota, herd, normalised
-from tytoalba.learning.methods.rmm import Rmm
+from tytoalba.learning.methods.replay import (
+    Exemplars,
+    Replay,
+    direction_of,
+    equal_quota,
+    herd,
+    normalised,
+)
 from tytoalba.learning.methods.ssil import SsIl, log_softmax_within
 from tytoalba.learning.phases import Phase, groups, split
 from tytoalba.signal.angles import decode, distance, encode
@@ -31,8 +37,8 @@ from tytoalba.signal.array import load_array
 from tytoalba.signal.gcc import GccPhat
 from tytoalba.signal.symmetry import symmetries
 
-GRADIENT = ("mlp-gcc", "joint", "fine-tune", "lwf", "ss-il", "icarl", "ewc", "lfl", "rmm")
-REPLAY = ("ss-il", "icarl", "rmm")
+GRADIENT = ("mlp-gcc", "joint", "fine-tune", "lwf", "ss-il", "icarl", "ewc", "lfl", "replay")
+REPLAY = ("ss-il", "icarl", "replay")
 N_INPUTS, N_DIRECTIONS = 16, 360
 TASK = Task(N_INPUTS, seed=3)
 QUICK: dict[str, Any] = {"width": 16, "epochs": 2, "batch": 32}
@@ -145,7 +151,7 @@ def test_fine_tune_forgets_joint_does_not_and_replay_lies_between() -> None:
         right = distance(decode(method.posterior(X)), azimuth[:, 0]) <= 10
         return float(right[first].mean()), float(right.mean())
 
-    fine_tune, joint, replay = accuracy("fine-tune"), accuracy("joint"), accuracy("rmm", budget=360)
+    fine_tune, joint, replay = accuracy("fine-tune"), accuracy("joint"), accuracy("replay", budget=360)
     assert fine_tune[0] < 0.2
     assert joint[0] > 0.8
     assert fine_tune[1] + 0.1 < replay[1] <= joint[1] + 0.02
@@ -226,8 +232,8 @@ def test_the_budget_is_never_exceeded(name: str, budget: int) -> None:
         assert not counts[~seen].any()
 
 
-def test_rmm_splits_the_memory() -> None:
-    method = Rmm(TASK, budget=720, new_share=0.25, **QUICK)
+def test_replay_splits_the_memory() -> None:
+    method = Replay(TASK, budget=720, new_share=0.25, **QUICK)
     stream = phases()
     method.learn(stream[0])
     assert method.quota(stream[1])[[0, 119, 120, 239, 240]].tolist() == [4, 4, 1, 1, 0]
@@ -256,6 +262,24 @@ def test_lwf_pulls_old_columns_towards_old_outputs() -> None:
         method.learn(stream[1])
         moved.append(float(np.abs(method.posterior(X)[:, :120] - before).mean()))
     assert moved[0] > moved[1] > moved[2]
+
+
+@pytest.mark.parametrize("old_labels", [True, False])
+def test_lwf_takes_labels_of_old_directions_where_they_are_higher(old_labels: bool) -> None:
+    stream = phases(two=1.0)
+    method = LwF(TASK, distillation=2.0, old_labels=old_labels, **QUICK)
+    method.learn(stream[0])
+    network, rows = network_of(method).copy().eval(), torch.arange(20)
+    X, Y = method.frames(stream[1].X, stream[1].azimuth)
+    said = network.predict(X)
+    wanted = Y.clone()
+    wanted[:, :120] = torch.maximum(said, Y)[:, :120] if old_labels else said[:, :120]
+    assert bool((said < Y)[:20, :120].any())  # old sources that the teacher does not hear
+    weight = torch.ones(N_DIRECTIONS)
+    weight[:120] = 2.0
+    expected = float((weight * (said - wanted)[:20] ** 2).mean())
+    with torch.no_grad():
+        assert float(method.training_set(network, stream[1]).loss(network, rows)) == pytest.approx(expected)
 
 
 def test_lwf_without_old_directions_is_fine_tune() -> None:
@@ -368,7 +392,7 @@ def test_softmax_within_groups() -> None:
 
 def test_ssil_posterior_and_loss() -> None:
     stream = phases()
-    method = SsIl(TASK, budget=240, **QUICK)
+    method = SsIl(TASK, budget=240, labels="cut", comparison=0.0, **QUICK)
     method.learn(stream[0])
     scores = method.posterior(frames(9)[0])
     np.testing.assert_allclose(scores.sum(axis=1), 1.0, rtol=1e-5)
@@ -413,9 +437,79 @@ def test_ssil_distils_each_phase_by_itself() -> None:
         assert again - float(without.loss(network, rows)) == pytest.approx(distilled, rel=1e-3)
 
 
+def test_ssil_learns_of_each_label_what_it_is_told() -> None:
+    directions = np.arange(120, 240)
+    phase = Phase(frames(3)[0], np.array([[121.0, np.nan], [200.0, 40.0], [300.0, np.nan]]), directions)
+    wanted = encode(phase.azimuth)
+    old, new = np.arange(360) < 120, (np.arange(360) >= 120) & (np.arange(360) < 240)
+    for labels in ("whole", "cut", "one-hot"):
+        method = SsIl(TASK, budget=0, labels=labels, **QUICK)  # type: ignore[arg-type]
+        method.seen_[:120] = True
+        group = method._group(phase)
+        assert (group == 0).tolist() == old.tolist()
+        assert (group == 1).tolist() == new.tolist()
+        target = method._targets(method.frames(phase.X, phase.azimuth)[1], phase, group).numpy()
+        mine = old | new if labels == "whole" else new
+        expected = wanted * mine
+        if labels == "one-hot":
+            expected = np.eye(360)[[121, 200, 300]]
+        for row in (0, 1):
+            np.testing.assert_allclose(target[row], expected[row] / expected[row].sum(), atol=1e-6)
+        assert target[2, mine].sum() < 1e-6  # neither old nor new
+
+
+def test_ssil_compares_new_with_old_as_often_as_there_are_directions() -> None:
+    stream = phases(two=0.0)
+    with_, without = (SsIl(TASK, budget=240, comparison=c, **QUICK) for c in (1.0, 0.0))
+    values = []
+    for method in (with_, without):
+        method.learn(stream[0])
+        network = network_of(method).copy().eval()
+        lesson = method.training_set(network, stream[1])
+        rows = torch.tensor([0, 1, len(stream[1])])
+        values.append(float(lesson.loss(network, rows).detach()))
+    X, Y = with_.frames(*with_.with_exemplars(stream[1]))
+    logits = network.predict(X, "logits")[rows].double().numpy()
+    p = np.exp(logits[:, 120:240]).sum(axis=1) / np.exp(logits[:, :240]).sum(axis=1)
+    share = (Y[rows, 120:240].sum(dim=1) / Y[rows, :240].sum(dim=1)).numpy()
+    n_new = len(stream[1]) / np.ceil(len(stream[1]) / 32)  # frames of the phase in a step; 8 exemplars
+    weight = (n_new + 8) * np.array([0.5 / n_new, 0.5 / n_new, 0.5 / 8])
+    expected = np.mean(-weight * (share * np.log(p) + (1 - share) * np.log(1 - p)))
+    assert values[0] - values[1] == pytest.approx(expected, rel=1e-4)
+
+
+def test_ssil_shifts_new_columns_until_exemplars_are_divided_rightly() -> None:
+    method = SsIl(TASK, budget=240, comparison=0.0, aligned=True, **QUICK)
+    taught(method, phases(two=0.0)[:2])
+    kept = method.exemplars_
+    _, Y = method.frames(kept.X, kept.azimuth)
+    share = Y[:, 120:240].sum(dim=1) / Y[:, :240].sum(dim=1)
+    assert method.posterior(kept.X)[:, 120:240].sum() == pytest.approx(float(share.sum()), rel=1e-3)
+    assert np.unique(method.shift_).size == 2
+    assert not method.shift_[:120].any()
+
+
+def test_ssil_starts_new_columns_at_zero_if_told() -> None:
+    method = SsIl(TASK, budget=240, zero_start=True, **QUICK)
+    stream = phases()
+    assert not method.start().output.weight.any()
+    method.learn(stream[0])
+    weight = method.start().output.weight
+    assert weight[:120].any(dim=1).all()
+    assert not weight[120:].any()
+
+
 @pytest.mark.parametrize(
     ("cls", "option"),
-    [(LwF, "distillation"), (Ewc, "strength"), (LfL, "strength"), (ICarl, "budget"), (Rmm, "new_share")],
+    [
+        (LwF, "distillation"),
+        (Ewc, "strength"),
+        (LfL, "strength"),
+        (ICarl, "budget"),
+        (Replay, "new_share"),
+        (SsIl, "comparison"),
+        (SsIl, "labels"),
+    ],
 )
 def test_options_that_make_no_sense_are_refused(cls: Any, option: str) -> None:
     with pytest.raises(ValueError, match=option):

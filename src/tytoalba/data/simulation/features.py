@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tytoalba.data.features import FeatureSet, Piece, Progress, gather, recording_features
-from tytoalba.data.simulation.noise import Noise
+from tytoalba.data.simulation.noise import AnyNoise
 from tytoalba.data.simulation.recordings import Simulation, as_recording
 from tytoalba.signal.gcc import FULL_BAND, GccPhat
 from tytoalba.storage.parallel import parallel_map
@@ -27,7 +27,7 @@ def simulate_features(
 def simulate_noisy(
     simulation: Simulation,
     part: str,
-    noises: Sequence[Noise | None],
+    noises: Sequence[AnyNoise | None],
     gcc: GccPhat | None = None,
     *,
     processes: int = 1,
@@ -42,7 +42,7 @@ def simulate_noisy(
 
 
 def _simulated_features(
-    simulation: Simulation, gcc: GccPhat, noises: Sequence[Noise | None], task: tuple[int, int]
+    simulation: Simulation, gcc: GccPhat, noises: Sequence[AnyNoise | None], task: tuple[int, int]
 ) -> Piece:
     made = simulation.recording(task)
     return recording_features(gcc, noises, as_recording(made, "", simulation.array))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -45,6 +46,13 @@ NOISES: dict[str, Callable[[MicArray, int, np.random.Generator], Sound]] = {
     "babble": babble,
     "fan": fan,
 }
+
+
+class AnyNoise(Protocol):
+    """Noise that is added to a recording; it depends on the recording's name and a seed only."""
+
+    def added_to(self, samples: Sound, array: MicArray, name: str) -> Sound:
+        """The recording `name` with this noise, (n_mics, n_samples)."""
 
 
 @dataclass(frozen=True)

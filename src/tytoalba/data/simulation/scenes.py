@@ -9,6 +9,7 @@ voices) and of the sensors; bandwidth, level, clipping. `microphones.Conditions`
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -173,6 +174,36 @@ class Scenes:
             sound = convolved(disturbance(n, rate, self.voices[0], self.speakers, rng), local)
             result += sound / loudness(sound) * np.sqrt(power * 10 ** (-rng.uniform(*LOCAL_SNR) / 10))
         return np.asarray(result, np.float32)
+
+
+@dataclass(frozen=True)
+class SceneNoise:
+    """The noise of scenes, added to recordings: what priors are trained in.
+
+    Each recording gets its own, drawn like that of a scene: from all around or of people who talk there, of
+    the sensors, sometimes from one place, under calm or other conditions. The device stays as it is.
+    voices: whose; speakers: which part of them. calm: share of recordings under calm conditions, as usual
+    in priors.
+    """
+
+    voices: Voices
+    speakers: str = "train"
+    seed: int = 0
+    calm: float = 0.5
+
+    def added_to(self, samples: Sound, array: MicArray, name: str) -> Sound:
+        """The recording `name` with its noise, (n_mics, n_samples)."""
+        rng = np.random.default_rng([0x6E6F6973, self.seed, zlib.crc32(name.encode())])
+        families = ("hybrid", "anechoic")  # the third of them needs an extra package, and a second
+        seconds = (samples.shape[1] + 0.5) / array.sample_rate
+        scenes = Scenes(
+            array, (self.voices,), families, self.speakers, self.seed, seconds=seconds, calm=self.calm
+        )
+        family, conditions = families[int(rng.integers(len(families)))], scenes.conditions(rng)
+        local = None
+        if rng.random() < conditions.local:
+            (local,) = FAMILIES[family](array, array, [_somewhere(rng)], rng)
+        return scenes._noisy(samples, family, array, array, local, rng, conditions)
 
 
 def scene_features(

@@ -12,7 +12,7 @@ from tytoalba.learning.methods.icarl import ICarl
 from tytoalba.learning.methods.joint import Joint
 from tytoalba.learning.methods.lfl import LfL
 from tytoalba.learning.methods.lwf import LwF
-from tytoalba.learning.methods.rmm import Rmm
+from tytoalba.learning.methods.replay import Replay
 from tytoalba.learning.methods.srp_phat import SrpPhatMethod
 from tytoalba.learning.methods.ssil import SsIl
 from tytoalba.learning.methods.sslcil import SslCil, SslCilRandom
@@ -27,7 +27,7 @@ METHODS: dict[str, type[Method]] = {
     "icarl": ICarl,
     "ewc": Ewc,
     "lfl": LfL,
-    "rmm": Rmm,
+    "replay": Replay,
     "srp-phat": SrpPhatMethod,
     "ssl-cil": SslCil,
     "ssl-cil-random": SslCilRandom,

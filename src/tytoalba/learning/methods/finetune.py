@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from tytoalba.learning.network import Layer, Mlp, Network
-    from tytoalba.learning.training import Loss
+    from tytoalba.learning.training import Loss, Stopping
 
 Net = TypeVar("Net", bound="Network")
 """The kind of network that a method trains."""
@@ -40,6 +40,7 @@ class TrainingSet:
     n_frames: int
     n_replay: int = 0
     replay_batch: int = 0
+    stopping: Stopping | None = None
 
 
 class Gradient(Method, Generic[Net]):
@@ -79,6 +80,7 @@ class Gradient(Method, Generic[Net]):
             seed=self.phase_seed,
             n_replay=frames.n_replay,
             replay_batch=frames.replay_batch,
+            stopping=frames.stopping,
         )
         self.keep(network, phase)
         self.network_ = network

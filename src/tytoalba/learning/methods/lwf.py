@@ -1,10 +1,12 @@
 """LwF, learning without forgetting (Li and Hoiem 2016): the previous network teaches the new one.
 
-On the frames of the new phase, columns of old directions regress to the previous network's outputs, all
-others (new ones, and those still to come) to the label. With sigmoid outputs and a squared loss there is no
+On the frames of the new phase, columns of old directions regress to the previous network's outputs or to the
+label, whichever is higher; all others (new ones, and those still to come) to the label. In the original, old
+columns are the teacher's alone (`old_labels=False`): its pictures show one class, and that a new one. A frame
+here may have a second source in an old direction, and the label of a new direction near a sector's edge
+reaches into the old one: labels that are there are used. With sigmoid outputs and a squared loss there is no
 temperature to choose. Published weights of the distillation are 0.5 (Mammoth), 1 (FACIL, Avalanche; the
-default here) and 3 (PyCIL): choose on validation data. The label of an old source in a two-source frame is
-not used: as in the original, old columns are the teacher's.
+default here) and 3 (PyCIL): choose on validation data, by the mean over phases.
 """
 
 from __future__ import annotations
@@ -29,26 +31,46 @@ if TYPE_CHECKING:
 class LwF(FineTune):
     """Fine-tune, with the previous network's outputs as labels of old directions.
 
-    distillation: weight of the old columns.
+    distillation: weight of the old columns. old_labels: use the label there too, where it is higher.
     """
 
-    def __init__(self, task: Task, *, distillation: float = 1.0, **options: Unpack[GradientOptions]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        *,
+        distillation: float = 1.0,
+        old_labels: bool = True,
+        **options: Unpack[GradientOptions],
+    ) -> None:
         super().__init__(task, **options)
         if distillation < 0:
             raise ValueError(f"distillation must be 0 or more, got {distillation}")
-        self.distillation = distillation
+        self.distillation, self.old_labels = distillation, old_labels
 
     def training_set(self, network: Mlp, phase: Phase) -> TrainingSet:  # noqa: ARG002
         """New frames; old columns from the previous network."""
         X, Y = self.frames(phase.X, phase.azimuth)
-        loss = distilled(X, Y, self.network_, self.old_columns(phase), self.distillation)
+        old = self.old_columns(phase)
+        loss = distilled(X, Y, self.network_, old, self.distillation, old_labels=self.old_labels)
         return TrainingSet(loss, len(X))
 
 
-def distilled(X: Tensor, Y: Tensor, teacher: Mlp | None, old: NDArray[np.bool_], weight: float = 1.0) -> Loss:
-    """Squared loss whose old columns, weighted, are the teacher's outputs for X and not the label Y."""
+def distilled(
+    X: Tensor,
+    Y: Tensor,
+    teacher: Mlp | None,
+    old: NDArray[np.bool_],
+    weight: float = 1.0,
+    *,
+    old_labels: bool = False,
+) -> Loss:
+    """Squared loss whose old columns, weighted, are the teacher's outputs for X and not the label Y.
+
+    old_labels: or the label, where it is higher.
+    """
     if teacher is None or not old.any():
         return squared_loss(X, Y)
     columns = on_device(old, Y.device) > 0
-    target = Y.where(~columns, teacher.predict(X))
+    said = teacher.predict(X)
+    target = Y.where(~columns, said.maximum(Y) if old_labels else said)
     return squared_loss(X, target, on_device(np.where(old, weight, 1.0), Y.device))

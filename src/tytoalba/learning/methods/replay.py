@@ -1,4 +1,6 @@
-"""Frames kept as examples of their directions: which, how many, and the frame for methods that replay them.
+"""Replay: frames kept as examples of their directions and learned again beside the new ones.
+
+`Replay` is the plain method; `Rehearsal` is what it shares with iCaRL and SS-IL: which frames, and how many.
 
 Every direction gets the same share of the budget, rounded down: 3600 // directions seen. Frames are chosen
 by herding (iCaRL): on features of length 1, pick greedily the frame that brings the mean of those picked
@@ -17,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.learning.method import Memory, Task
-from tytoalba.learning.methods.finetune import FineTune
+from tytoalba.learning.methods.finetune import FineTune, TrainingSet
 from tytoalba.learning.phases import Phase
-from tytoalba.learning.training import GradientOptions
+from tytoalba.learning.training import GradientOptions, squared_loss
 from tytoalba.signal.angles import Float, to_class
 
 if TYPE_CHECKING:
@@ -167,3 +169,43 @@ class Rehearsal(FineTune):
             np.array(memory["exemplars.azimuth"], np.float64),
             np.array(memory["exemplars.direction"], np.intp),
         )
+
+
+class Replay(Rehearsal):
+    """Plain replay: at each step as many exemplars as new frames, all columns against their labels.
+
+    new_share: of the budget, for the directions of the newest phase; by default (None) all directions get the
+    same. RMM (Liu et al. 2021, reinforced memory management) learns by reinforcement, on simulated streams,
+    how to divide its memory so; that policy is not reproduced, and this row is not called RMM: choose the
+    share on validation rooms. replay_batch: exemplars a step (the batch).
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        budget: int = 3600,
+        new_share: float | None = None,
+        replay_batch: int | None = None,
+        **options: Unpack[GradientOptions],
+    ) -> None:
+        super().__init__(task, budget=budget, **options)
+        if new_share is not None and not 0 <= new_share <= 1:
+            raise ValueError(f"new_share must be in [0, 1] or None, got {new_share}")
+        self.new_share = new_share
+        self.replay_batch = self.recipe.batch if replay_batch is None else replay_batch
+
+    def training_set(self, network: Mlp, phase: Phase) -> TrainingSet:  # noqa: ARG002
+        """New frames, exemplars beside them, labels for all."""
+        X, Y = self.frames(*self.with_exemplars(phase))
+        return TrainingSet(squared_loss(X, Y), len(phase), len(self.exemplars_), self.replay_batch)
+
+    def quota(self, phase: Phase) -> NDArray[np.intp]:
+        """The newest phase's share, and the rest for all directions before it."""
+        old = self.old_columns(phase)
+        if self.new_share is None or not old.any():
+            return super().quota(phase)
+        n_new = int(self.new_share * self.budget)
+        quota = np.where(old, (self.budget - n_new) // int(old.sum()), 0).astype(np.intp)
+        quota[phase.directions] = n_new // len(phase.directions)
+        return quota
