@@ -443,16 +443,14 @@ def test_ssil_learns_of_each_label_what_it_is_told() -> None:
     wanted = encode(phase.azimuth)
     old, new = np.arange(360) < 120, (np.arange(360) >= 120) & (np.arange(360) < 240)
     for labels in ("whole", "cut", "one-hot"):
-        method = SsIl(TASK, budget=0, labels=labels, **QUICK)  # type: ignore[arg-type]
+        method = SsIl(TASK, budget=0, labels=labels, **QUICK)
         method.seen_[:120] = True
         group = method._group(phase)
         assert (group == 0).tolist() == old.tolist()
         assert (group == 1).tolist() == new.tolist()
         target = method._targets(method.frames(phase.X, phase.azimuth)[1], phase, group).numpy()
         mine = old | new if labels == "whole" else new
-        expected = wanted * mine
-        if labels == "one-hot":
-            expected = np.eye(360)[[121, 200, 300]]
+        expected: NDArray[Any] = np.eye(360)[[121, 200, 300]] if labels == "one-hot" else wanted * mine
         for row in (0, 1):
             np.testing.assert_allclose(target[row], expected[row] / expected[row].sum(), atol=1e-6)
         assert target[2, mine].sum() < 1e-6  # neither old nor new
