@@ -182,8 +182,10 @@ def _curve(again: Sequence[tuple[Float, Float]]) -> Float:
 
 
 def _ends(curves: Float) -> Float:
-    """The interval of 95 % after each phase, (2, n_phases), NaN where some resample has nothing."""
-    ends: Float = np.quantile(curves, [0.025, 0.975], axis=0)
+    """The interval of 95 % after each phase, (2, n_phases), of the resamples that have a frame by then."""
+    ends: Float = np.full((2, curves.shape[1]), np.nan)
+    known = np.isfinite(curves).any(axis=0)
+    ends[:, known] = np.nanquantile(curves[:, known], [0.025, 0.975], axis=0)
     return ends
 
 
