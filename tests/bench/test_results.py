@@ -331,7 +331,8 @@ BAD_RECORDINGS = [
     ("frames", [20, 10, 11], "as many frames a phase as counts has"),
     ("frames", [2**80, 10, 10], "whole number"),
     ("hits", [[20, 8], [7]], "list of 3"),
-    ("hits", [[20, 8], [7, 7], [10, 7]], "list of 1"),
+    ("hits", [[20, 8], [7, 7], [10, 7]], "list of 1 to 1, which goes on"),
+    ("hits", [[20, 8], [], [10, 7]], "list of 1 to 1"),
     ("hits", [[21, 8], [7], [10, 7]], "whole number from 0 to 20"),
     ("hits", [[20, 9], [7], [10, 7]], r"the hits that acc\[1\]\[0\] = 0.5000 is made of"),
     ("hits", "many", "list of 3"),
@@ -360,6 +361,11 @@ def test_recordings_are_read(tmp_path: Path) -> None:
     assert read.recordings is not None
     np.testing.assert_array_equal(read.recordings.hits, [[20, 8], [0, 7], [10, 7]])
     np.testing.assert_allclose(read.recordings.accuracy(), read.acc)
+    short = with_recordings(hits=[[10], [7], [10]])  # as many after the second phase
+    short["rows"][0]["acc"] = [[0.6667, None], [0.6667, 0.7]]
+    (read,) = results.load_results(saved(tmp_path, short)).rows
+    assert read.recordings is not None
+    np.testing.assert_array_equal(read.recordings.hits, [[10, 10], [0, 7], [10, 10]])
 
 
 @pytest.mark.parametrize(("name", "value", "message"), BAD_RECORDINGS)

@@ -343,7 +343,10 @@ def _read_recordings(row: _At, counts: Float, n_sources: int, acc: Float) -> Rec
     frames = value.get("frames").wholes(len(number))
     hits = np.zeros((len(number), n_phases), np.int64)
     for i, cell in enumerate(value.get("hits").each(len(number))):
-        hits[i, phase[i] :] = cell.wholes(int(n_phases - phase[i]), min(2**53, n_sources * int(frames[i])))
+        known, left = cell.wholes(None, min(2**53, n_sources * int(frames[i]))), int(n_phases - phase[i])
+        if not 1 <= len(known) <= left:
+            cell.refuse(f"a list of 1 to {left}, which goes on as it ends")
+        hits[i, phase[i] :] = [*known, *[known[-1]] * (left - len(known))]
     read = Recordings(number, phase, frames, hits, n_sources)
     if len(np.unique(np.stack([number, phase]), axis=1).T) < len(number):
         value.refuse("a list of recordings and phases without twins")

@@ -301,7 +301,7 @@ def _described(config: Config) -> dict[str, Any]:
 
 def _write(result: dict[str, Any], output: Path) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(output, json.dumps(result, allow_nan=False).encode())
+    write_whole(output, json.dumps(result, allow_nan=False, separators=(",", ":")).encode())
 
 
 def _versions() -> dict[str, str]:
