@@ -279,8 +279,8 @@ def _simulated(
             kept = tuple(few if p.name == part.name else p for p in simulation.preset.parts)
             smaller = replace(simulation, preset=replace(simulation.preset, parts=kept))
             steps = _steps(announce, f"{part.name}, noisy")
-            noisy = simulate_noisy(smaller, part.name, noises, gcc, processes=processes, on_progress=steps)
-            tests |= {(str(n), part.name): _frames(m) for n, m in zip(noises, noisy, strict=True)}
+            each = simulate_noisy(smaller, part.name, noises, gcc, processes=processes, on_progress=steps)
+            tests |= {(str(n), part.name): _frames(m) for n, m in zip(noises, each, strict=True)}
     noisy = _frames(train[1]) if noisy_train else None
     return BenchData(name, _frames(train[0]), _frames(valid), tests, simulation.array, gcc, noisy)
 
@@ -320,15 +320,16 @@ def _recorded(
         if noises:
             few = by_part[part][:: max(1, round(1 / noise_share))]
             steps = _steps(announce, f"{part}, noisy")
-            noisy = extract_noisy(few, noises, gcc, processes=processes, on_progress=steps)
-            tests |= {(str(n), part): _frames(m) for n, m in zip(noises, noisy, strict=True)}
+            each = extract_noisy(few, noises, gcc, processes=processes, on_progress=steps)
+            tests |= {(str(n), part): _frames(m) for n, m in zip(noises, each, strict=True)}
     valid = _frames(features("valid")) if by_part["valid"] else None
     parts = _frames(features("train")), valid, tests
     noisy = None
     if noisy_train:
         steps, noise = _steps(announce, "train, noisy"), SceneNoise(SyntheticVoices())
-        noisy = extract_noisy(by_part["train"], [noise], gcc, processes=processes, on_progress=steps)[0]
-    return BenchData(name, *parts, recordings[0].array, gcc, _frames(noisy) if noisy else None)
+        (heard,) = extract_noisy(by_part["train"], [noise], gcc, processes=processes, on_progress=steps)
+        noisy = _frames(heard)
+    return BenchData(name, *parts, recordings[0].array, gcc, noisy)
 
 
 def _from_mat(name: str, files: Files) -> BenchData:
