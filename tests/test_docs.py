@@ -494,7 +494,7 @@ def exports_as_shown() -> tuple[list[list[str]], list[list[str]]]:
             f"{private['lessons']}, {private['frames']}",
         ),
         of_all(
-            "taught degrees found, mirrored ones too",
+            "taught degrees found",
             lambda r: f"{r['places']['found']} of {r['places']['taught']}",
             f"{private['places']['found']} of {private['places']['taught']}",
         ),
