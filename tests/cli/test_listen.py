@@ -41,10 +41,16 @@ def test_json_has_the_lines_of_locate_with_tracks(tyto: Tyto) -> None:
     assert len(updates(tyto(*FAST, "--json", "--seconds", "1").out)) == 11
 
 
+def test_the_demo_needs_no_recording_and_no_array(tyto: Tyto) -> None:
+    ran = tyto("listen", "--demo", "--method", "srp", "--fast")
+    assert ran.code == 0
+    assert ran.out == tyto(*FAST).out
+
+
 def test_a_localizer_listens(tyto: Tyto, tmp_path: Path) -> None:
     tyto("new", tmp_path / "kitchen.tyto", "--array", DEMO_ARRAY)
     how = ("--model", tmp_path / "kitchen.tyto", "--unsigned")
-    ran = tyto("listen", "--from", DEMO, "--fast", "--seconds", "2", *how)
+    ran = tyto("listen", "--demo", "--fast", "--seconds", "2", *how)
     assert "1 at 40 degrees" in ran.out
 
 
@@ -54,6 +60,9 @@ def test_a_localizer_listens(tyto: Tyto, tmp_path: Path) -> None:
         (["talk.wav"], "talk.wav is not a source: --from FILE"),
         (["--from", DEMO, "--device", "hw:1"], "one sound at a time"),
         (["--from", DEMO, "--rate", "16000"], "for standard input: say - as well"),
+        (["--demo", "--from", DEMO], "--demo has its own recording and array"),
+        (["--demo", "--array", DEMO_ARRAY], "--demo has its own recording and array"),
+        (["--demo", "--device", "hw:1"], "one sound at a time"),
         (["--device", "1", "--loop"], "--loop is for a recording"),
         (["-", "--raw", "s16le"], "all three: - --raw s16le --channels 6 --rate 16000"),
         (["-", "--raw", "mp3", "--channels", "6", "--rate", "16000"], "no encoding called 'mp3'"),

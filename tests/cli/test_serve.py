@@ -13,7 +13,6 @@ import pytest
 from tests.helpers.certificates import make_certificates
 from tests.helpers.commands import Tyto
 from tests.helpers.serving import new_state
-from tytoalba.data.demo import demo_recording
 
 TOKEN = "a-long-token-of-a-test"
 ARRAY = ["--array", "respeaker-usb-4", "--no-input"]
@@ -41,6 +40,8 @@ def test_what_is_not_safe_is_refused_before_anything_is_served(
         ([*everywhere, "--token-file", token], "open to others"),
         ([*ARRAY, "--token-file", tmp_path / "none"], "is not a file"),
         ([*ARRAY, "--device", "hw:1"], "--no-input takes no sound"),
+        (["--demo", "--no-input"], "--no-input takes no sound"),
+        (["--demo", *ARRAY], "--demo has its own recording and array"),
         ([*ARRAY, "--model", "k.tyto"], "leave out --array"),
         ([*ARRAY, "--tls-cert", files.key, "--tls-key", files.key], "not a certificate and its key"),
     ):
@@ -58,11 +59,10 @@ def test_what_is_not_safe_is_refused_before_anything_is_served(
 @pytest.mark.end_to_end
 def test_served_until_it_is_interrupted(tmp_path: Path) -> None:
     state = new_state(tmp_path / "kitchen.tyto")
-    path, _ = demo_recording()
     command = [sys.executable, "-m", "tytoalba", "serve", "--model", state, "--unsigned", "--port", "0"]
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "TYTO_TOKEN": TOKEN}
     with subprocess.Popen(
-        [*map(str, command), "--from", str(path), "--loop"],
+        [*map(str, command), "--demo"],
         stderr=subprocess.PIPE,
         text=True,
         env=environment,

@@ -15,6 +15,7 @@ import typer
 from tytoalba.cli.console import note, say
 from tytoalba.cli.live import (
     BackgroundSound,
+    Demo,
     DeviceName,
     FromFile,
     Loop,
@@ -28,6 +29,7 @@ from tytoalba.cli.live import (
     chosen_source,
     open_following,
     open_input,
+    with_demo,
 )
 from tytoalba.cli.options import ArrayOption, IdentityFile, IgnoreSteady, Unsigned
 from tytoalba.cli.outputs import (
@@ -56,6 +58,7 @@ def listen(
     standard_input: StandardInput = None,
     device: DeviceName = None,
     file: FromFile = None,
+    demo: Demo = False,
     loop: Loop = False,
     raw: RawEncoding = None,
     channels: RawChannels = None,
@@ -112,6 +115,8 @@ def listen(
 
     Examples:
 
+      tyto listen --demo
+
       tyto listen --array respeaker-usb-4
 
       tyto listen --device hw:1 --model kitchen.tyto --background 3
@@ -127,6 +132,7 @@ def listen(
     from tytoalba.cli.keys import keys_at_hand
     from tytoalba.live.listening import Listener
 
+    file, array = with_demo(demo, file, array, model)
     source = chosen_source(standard_input, device, file, loop, raw, channels, rate)
     draws = _draws(screen, json)
     recipients = _recipients(record_sealed, to)

@@ -32,7 +32,10 @@ FromFile = Annotated[
     Path | None,
     typer.Option("--from", help="Play a recording, sealed or plain, as if it were heard now."),
 ]
-Loop = Annotated[bool, typer.Option("--loop", help="With --from: repeat it for ever.")]
+Demo = Annotated[
+    bool, typer.Option("--demo", help="Play the recording that comes with tyto: two talkers, 7 s.")
+]
+Loop = Annotated[bool, typer.Option("--loop", help="With --from: again and again.")]
 RawEncoding = Annotated[
     str | None, typer.Option("--raw", help="With -: s16le, s24le, s32le or f32le, channels interleaved.")
 ]
@@ -105,6 +108,19 @@ def chosen_source(
 
     check_raw(encoding, channels, rate, "standard input")
     return Source(raw=(encoding, channels, rate))
+
+
+def with_demo(
+    demo: bool, file: Path | None, array: str | None, model: Path | None
+) -> tuple[Path | None, str | None]:
+    """The recording to play and the array, those of the demo if that is asked for; a model has an array."""
+    if not demo:
+        return file, array
+    if file is not None or array is not None:
+        raise TytoError("--demo has its own recording and array: leave out --from and --array")
+    from tytoalba.data.demo import DEMO_ARRAY, demo_recording
+
+    return demo_recording()[0], None if model else DEMO_ARRAY
 
 
 def open_following(

@@ -12,6 +12,7 @@ from tytoalba.cli.console import chosen_array, note, print_error, say
 from tytoalba.cli.keys import keys_at_hand
 from tytoalba.cli.live import (
     BackgroundSound,
+    Demo,
     DeviceName,
     FromFile,
     Loop,
@@ -25,6 +26,7 @@ from tytoalba.cli.live import (
     StandardInput,
     chosen_source,
     open_input,
+    with_demo,
 )
 from tytoalba.cli.options import ArrayOption, IdentityFile, Unsigned
 from tytoalba.cli.outputs import TOKEN, TokenFile, secret
@@ -47,6 +49,7 @@ def serve(
     standard_input: StandardInput = None,
     device: DeviceName = None,
     file: FromFile = None,
+    demo: Demo = False,
     loop: Loop = False,
     raw: RawEncoding = None,
     channels: RawChannels = None,
@@ -89,6 +92,8 @@ def serve(
 
     Examples:
 
+      tyto serve --demo
+
       tyto serve --array respeaker-usb-4
 
       tyto serve --model kitchen.tyto
@@ -111,6 +116,8 @@ def serve(
         raise TytoError("a certificate comes with its key: give both --tls-cert and --tls-key")
     tls = Tls(tls_cert, tls_key) if tls_cert and tls_key else None
     _require_safe(address, token, tls, insecure)
+    file, array = with_demo(demo, file, array, model)
+    loop = loop or demo
     source = None if no_input else chosen_source(standard_input, device, file, loop, raw, channels, rate)
     if no_input and (standard_input or device or file or background):
         raise TytoError("--no-input takes no sound: leave out --device, --from, - and --background")
