@@ -48,8 +48,8 @@ docs: install ## the documentation as pages, in site/
 	$(PIP) --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
 
-results: install ## tables, figures and page of docs/ from the JSON in results/
-	$(BIN)/tyto report results/paper/table1.json results/learner/shipped-prior.json results/paper/expansion.json results/paper/eta.json results/paper/orders.json --output docs/results
+results: install ## docs/results.md, and tables, figures and page in docs/results/, from the JSON they name
+	$(BIN)/python tools/results_pages.py
 
 bench: install ## how fast everything is, beside its peers and the machine's ceilings: some minutes
 	$(BIN)/tyto speed
