@@ -18,8 +18,6 @@ BENCH = $(BIN)/tyto bench
 BENCH_OPTIONS = --size $(SIZE) --device $(DEVICE) --jobs $(JOBS) $(if $(SPEECH),--speech '$(SPEECH)') $(SET)
 # table1 comes first: it prepares the data for all
 EXPERIMENTS := table1 expansion eta orders phases-5 phases-10 phases-20 phases-36 streams one-source ablation label-width ss-il-terms
-SHOWN := table1 noise expansion eta orders
-APART := streams phases-5 phases-10 phases-20 phases-36 one-source
 
 .PHONY: help install run quick test end-to-end test-slow durations lint docs rerun search results bench constraints clean
 
@@ -73,9 +71,7 @@ search: install ## every row tuned alike on validation rooms; writes the options
 	$(BENCH) search table1 $(BENCH_OPTIONS) --cache $(RERUN)/twin.safetensors --output $(RERUN)/search --write src/tytoalba/resources/chosen/table1.toml
 
 results: install ## tables, figures and page of docs/ from the JSON in results/
-	$(BIN)/tyto report $(wildcard $(SHOWN:%=results/paper/%.json) results/search/table1.json) --output docs/results
-	set -e; for name in $(basename $(notdir $(wildcard $(APART:%=results/paper/%.json)))); do \
-	  $(BIN)/tyto report results/paper/$$name.json --output docs/results/$$name; done
+	$(BIN)/tyto report results/paper/table1.json results/learner/shipped-prior.json results/paper/expansion.json results/paper/eta.json results/paper/orders.json --output docs/results
 
 bench: install ## how fast everything is, beside its peers and the machine's ceilings: some minutes
 	$(BIN)/tyto speed
