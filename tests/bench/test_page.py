@@ -136,7 +136,7 @@ def test_draws_curves_matrix_circle_and_tables(folder: Path, tmp_path: Path) -> 
     assert drawn(shown, r'<td class="cell"') == 55
     assert drawn(shown, r'class="sector"') == 23  # one sector has no frames
     assert set(re.findall(r'data-table="([^"]+)"', shown)) == {
-        *("table1", "after", "memory", "noise-white", "noise-babble"),
+        *("fair", "fair-last", "directions", "table1", "after", "memory", "noise-white", "noise-babble"),
         *("variant-n_features", "variant-eta", "variant-order"),
     }
     assert "<dd>tyto bench x.toml</dd>" in body(shown)
@@ -157,7 +157,7 @@ def test_follows_its_address(folder: Path, tmp_path: Path) -> None:
     ]
     assert 'class="heat" data-method="icarl"' in shown
     assert "MAE around the circle: iCaRL" in shown
-    assert drawn(shown, 'aria-pressed="false"') == 2 + 2 + 1  # hidden methods, other views, other metric
+    assert drawn(shown, 'aria-pressed="false"') == 2 + 2 + 1 + 1  # hidden methods, other views, metric, mask
     assert "°" in shown
     variants = dom(folder / "report.html", "#set=eta&view=nonsense&metric=__proto__&method=none", tmp_path)
     assert re.findall(r'class="curve" data-id="([^"]+)"', variants) == ["ssl-cil:eta=1", "ssl-cil:eta=0.1"]
@@ -196,6 +196,54 @@ def test_answers_mouse_and_keys(folder: Path, tmp_path: Path) -> None:
     assert key[1].startswith("After phase 1: ")
     assert set(address[1][1:].split("&")) == {"view=n2", "metric=acc", "method=finetune", "hide=joint"}
     assert 'class="heat" data-method="finetune"' in shown
+
+
+HOVER = """<script>
+const hover = () => {
+  const picture = document.querySelector("#curves svg"), box = picture.getBoundingClientRect();
+  picture.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + 60, clientY: box.top + 50}));
+  return document.querySelector(".tip").textContent;
+};
+document.documentElement.dataset.anywhere = hover();
+document.querySelector('#mask [data-value="taught"]').click();
+document.documentElement.dataset.taught = hover();
+document.documentElement.dataset.address = location.hash;
+</script>"""
+
+
+@needs_browser
+def test_the_mask_is_a_switch_and_intervals_are_shown(tmp_path: Path) -> None:
+    content = sample.fair()
+    for row in content["rows"]:
+        if row["mask"]:  # as if the mask helped: one recording finds everything after the first phase
+            row["acc"][0][0] = 1.0
+            for cell, first in enumerate(row["recordings"]["phase"]):
+                if first == 0:
+                    row["recordings"]["hits"][cell][0] = row["n_sources"] * row["recordings"]["frames"][cell]
+    page.render(sample.saved(tmp_path, content), tmp_path / "out")
+    report = tmp_path / "out" / "report.html"
+    text = report.read_text(encoding="utf-8")
+    driven = tmp_path / "driven.html"
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    driven.write_text(text.replace("</body>", f"{HOVER}</body>"), encoding="utf-8")
+    shown = html.unescape(dom(driven, "", tmp_path))
+    anywhere, taught, address = (
+        re.search(rf'data-{name}="([^"]*)"', shown) for name in ("anywhere", "taught", "address")
+    )
+    assert anywhere is not None
+    assert taught is not None
+    assert address is not None
+    assert re.search(r"Joint\d\d\.\d ± \d+\.\d \(\d+\.\d to \d+\.\d\)", anywhere[1])
+    assert "Joint100.0 ± 0.0 (100.0 to 100.0)" in taught[1]
+    assert "mask=taught" in address[1].split("&")
+    assert drawn(shown, r'<span class="ends">\(') > 20
+    assert 'id="mask-field" hidden' not in shown
+    linked = dom(report, "#mask=taught&method=tyto", tmp_path)
+    assert re.search(r'data-value="taught" aria-pressed="true"', linked)
+    assert "after phase 0, 0-35°, on phase 0, 0-35°: 100.0 %" in linked
+    page.render(sample.saved(tmp_path, sample.document(1), "old.json"), tmp_path / "old")
+    old = dom(tmp_path / "old" / "report.html", "#mask=taught", tmp_path)  # older than the mask
+    assert 'id="mask-field" hidden' in old
 
 
 @needs_browser

@@ -59,6 +59,59 @@ def row(method: str, seed: int, part: str = "test", n_sources: int = 1, **other:
     } | other  # fmt: skip
 
 
+def recorded(made: dict[str, Any], mask: str = "", **other: Any) -> dict[str, Any]:
+    """A row as it is measured today: hits by recording, which its accuracies come from, and the rest."""
+    counts, n = made["counts"], made["n_sources"]
+    kept: dict[str, list[Any]] = {"number": [], "phase": [], "frames": [], "hits": []}
+    acc = [list(line) for line in made["acc"]]
+    for j, count in enumerate(counts):
+        first = count - count // 3
+        for number, frames in ((j // 2, first), (7 + j, count - first)):
+            if frames:
+                level = 0.1 * (number % 3 - 1)
+                shares = [min(1.0, max(0.0, acc[i][j] + level)) for i in range(j, len(counts))]
+                kept["number"].append(number)
+                kept["phase"].append(j)
+                kept["frames"].append(frames)
+                kept["hits"].append([round(n * frames * share) for share in shares])
+    for i, line in enumerate(acc):
+        for j in range(i + 1):
+            mine = [c for c, phase in enumerate(kept["phase"]) if phase == j]
+            if mine:
+                line[j] = round(sum(kept["hits"][c][i - j] for c in mine) / (n * counts[j]), 4)
+    by_angle: dict[str, Any] = {"front_back": {"confused": 3, "clear": 40}}
+    if n == 2:
+        apart = {"frames": [0, 5, 9, 9, 2], "acc": [None, 0.5, 0.6, 0.7, 1.0], "mae": [None, 9.0, 8.0, 7, 1]}
+        by_angle = {"separation": apart}
+    sectors = (made["sectors"] or {}) | {"frames": [0, *range(1, 24)]} if made["sectors"] else None
+    return made | {
+        "mask": mask, "had": ["windows", "bands"], "answer_seconds": 2e-4, "acc": acc, "recordings": kept,
+        "sectors": sectors,
+    } | by_angle | other  # fmt: skip
+
+
+def fair(n_seeds: int = 2) -> dict[str, Any]:
+    """Rows as they are measured today: both masks, hits by recording, Joint and the prior among them."""
+    prior = {"options": {"learns": False}, "variant": "learns=False", "kept_bytes": {"prior": 64}}
+    taught = {"options": {"answers": "anywhere"}, "kept_bytes": {"prior": 64, "G": 640}}
+    named, swept = {"variant": "from the prior"}, {"variant": "eta=1"}
+    listed: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("joint", {}),
+        ("joint", named),
+        ("tyto", prior),
+        ("tyto", taught),
+        ("finetune", {}),
+        ("ssl-cil", swept),
+    )
+    rows = []
+    for seed in range(n_seeds):
+        for n in (1, 2):
+            test = {"counts": row("joint", 0, n_sources=n)["counts"]}  # the frames are those of every row
+            for mask in ("", "taught"):
+                rows += [recorded(row(m, seed, n_sources=n) | test | other, mask) for m, other in listed]
+    return document(1) | {"rows": rows}
+
+
 def document(n_seeds: int = 3) -> dict[str, Any]:
     """Three seeds, four methods and a decision, ten phases, noise and variants."""
     rows = []
@@ -250,6 +303,39 @@ BAD_ROWS = [
     ("kept_bytes", {"W": -1}, "whole number"),
     ("seed", 2**70, "whole number"),
     ("method", "x" * 201, "200 printable"),
+    ("mask", "some", "mask must be '' or 'taught'"),
+    ("mask", True, "mask must be"),
+    ("had", "windows", "had must be a list"),
+    ("had", ["spies"], r"had\[0\] must be 'simulations' or"),
+    ("had", ["bands", "bands"], "list without twins"),
+    ("answer_seconds", -1, "answer_seconds must be a number"),
+    ("front_back", {"confused": 3, "clear": 2}, "confused must be a whole number from 0 to 2"),
+    ("front_back", [1, 2], "front_back must be an object"),
+    ("separation", {"frames": [1] * 5, "acc": [0.5] * 5}, "lacks 'mae'"),
+    ("separation", {"frames": [1] * 6, "acc": [0.5] * 5, "mae": [1] * 5}, "list of 5"),
+    ("separation", {"frames": [1] * 5, "acc": [None] * 5, "mae": [1] * 5}, "null where there are none"),
+    ("sectors", {"acc": [0.5] * 24, "mae": [1] * 24, "frames": [-1] * 24}, "whole number"),
+    ("recordings", [], "recordings must be an object"),
+    ("recordings", {"number": [1, 2]}, "lacks 'phase'"),
+]
+RIGHT = {"number": [1, 1, 2], "phase": [0, 1, 0], "frames": [20, 10, 10], "hits": [[20, 8], [7], [10, 7]]}
+"""Recordings of a row as `tiny` has it, but for two hits of phase 1."""
+BAD_RECORDINGS = [
+    ("number", [1, 1], "list of 2"),
+    ("number", [1, 1, -2], "whole number"),
+    ("number", [1, 1, 2.0], "whole number"),
+    ("number", [1, 1, True], "whole number"),
+    ("number", [1, 1, 1], "without twins"),
+    ("phase", [0, 2, 0], r"phase\[1\] must be a whole number from 0 to 1"),
+    ("phase", [0, 1], "list of 3"),
+    ("frames", [20, 10, 11], "as many frames a phase as counts has"),
+    ("frames", [2**80, 10, 10], "whole number"),
+    ("hits", [[20, 8], [7]], "list of 3"),
+    ("hits", [[20, 8], [7, 7], [10, 7]], "list of 1 to 1, which goes on"),
+    ("hits", [[20, 8], [], [10, 7]], "list of 1 to 1"),
+    ("hits", [[21, 8], [7], [10, 7]], "whole number from 0 to 20"),
+    ("hits", [[20, 9], [7], [10, 7]], r"the hits that acc\[1\]\[0\] = 0.5000 is made of"),
+    ("hits", "many", "list of 3"),
 ]
 
 
@@ -263,6 +349,39 @@ def test_refuses_document(tmp_path: Path, name: str, value: Any, message: str) -
 def test_refuses_row(tmp_path: Path, name: str, value: Any, message: str) -> None:
     with pytest.raises(DataError, match=rf"table1\.json: .*{message}"):
         results.load_results(saved(tmp_path, two_phases(tiny(**{name: value}))))
+
+
+def with_recordings(**other: Any) -> dict[str, Any]:
+    acc = [[1.0, None], [0.5, 0.7]]
+    return two_phases(tiny(acc=acc, recordings=RIGHT | other))
+
+
+def test_recordings_are_read(tmp_path: Path) -> None:
+    (read,) = results.load_results(saved(tmp_path, with_recordings())).rows
+    assert read.recordings is not None
+    np.testing.assert_array_equal(read.recordings.hits, [[20, 8], [0, 7], [10, 7]])
+    np.testing.assert_allclose(read.recordings.accuracy(), read.acc)
+    short = with_recordings(hits=[[10], [7], [10]])  # as many after the second phase
+    short["rows"][0]["acc"] = [[0.6667, None], [0.6667, 0.7]]
+    (read,) = results.load_results(saved(tmp_path, short)).rows
+    assert read.recordings is not None
+    np.testing.assert_array_equal(read.recordings.hits, [[10, 10], [0, 7], [10, 10]])
+
+
+@pytest.mark.parametrize(("name", "value", "message"), BAD_RECORDINGS)
+def test_refuses_recordings(tmp_path: Path, name: str, value: Any, message: str) -> None:
+    with pytest.raises(DataError, match=rf"table1\.json: rows\[0\]\.recordings.*{message}"):
+        results.load_results(saved(tmp_path, with_recordings(**{name: value})))
+
+
+def test_refuses_more_recordings_than_memory_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path, with_recordings())
+    for name, most in (("MOST_RECORDINGS", 1), ("MOST_HITS", 5)):
+        with monkeypatch.context() as patch:
+            patch.setattr(results, name, most)
+            with pytest.raises(DataError, match=r"recordings\.number must be of at most"):
+                results.load_results(path)
+    results.load_results(path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}', "[" * 100_000, "1" * 5000, "\x00"])
@@ -295,7 +414,8 @@ JUNK = st.recursive(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_mutated_files_are_refused_or_summarised(tmp_path: Path, data: st.DataObject) -> None:
-    content: Any = copy.deepcopy(two_phases(tiny(), tiny(n=2), tiny(seed=1), tiny(condition="white 0 dB")))
+    rows = [tiny(), tiny(n=2), tiny(seed=1), tiny(condition="white 0 dB"), recorded(tiny(seed=3), "taught")]
+    content: Any = copy.deepcopy(two_phases(*rows))
     for _ in range(data.draw(st.integers(1, 3))):
         at = content
         while True:  # walk to some place and put something else there

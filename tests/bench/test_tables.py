@@ -7,9 +7,12 @@ import io
 import json
 import math
 import re
+import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.bench import test_results as sample
@@ -207,3 +210,136 @@ def test_a_method_keeps_its_colour(made: tuple[list[Table], list[summary.Summary
 
 def test_document_is_json() -> None:
     assert json.loads(json.dumps(sample.document()))["version"] == 1
+
+
+# ---- the fair tables ----
+
+
+@pytest.fixture(scope="module")
+def fair(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Table], list[summary.Summary]]:
+    runs = results.load(sample.saved(tmp_path_factory.mktemp("fair"), sample.fair()))
+    summaries = summary.summarise(runs)
+    return tables.tables(runs, summaries), summaries
+
+
+FAIR = ["Joint", "Joint, from the prior", "Fine-tune", "prior alone", "tyto"]
+
+
+def test_the_fair_tables_come_first_and_have_the_same_rows(
+    fair: tuple[list[Table], list[summary.Summary]],
+) -> None:
+    assert [table.name for table in fair[0][:4]] == ["fair", "fair-masked", "fair-last", "table1"]
+    for table in fair[0][:3]:
+        assert [row[0] for row in table.rows] == FAIR
+        assert "interval of 95 % by recording" in table.note
+        assert "Data: simulated:twin." in table.note
+    for table in fair[0][3:]:
+        assert "from the prior" not in "".join(table.header)
+
+
+def test_a_fair_row_is_what_was_measured(fair: tuple[list[Table], list[summary.Summary]]) -> None:
+    for name, mask, when in (("fair", "", ""), ("fair-masked", "taught", ""), ("fair-last", "", "last_")):
+        table = by_name(fair[0], name)
+        rows = {s.label: s for s in fair_tables.plain(fair[1], mask)}  # type: ignore[arg-type]
+        for label, s in rows.items():
+            row = line(table, label)
+            for column, view in (("one source", "n1"), ("overall (86:14)", "overall_86_14")):
+                interval = s.interval(f"{when}{view}")
+                assert interval is not None
+                acc = s.measures[f"{when}{view}"].acc.mean
+                assert row[column] == f"{acc:.1f} ({interval.low:.1f} to {interval.high:.1f})"
+            assert (row["had"], row["keeps"]) == ("W B", "all" if s.method == "joint" else "none")
+        assert (
+            line(table, "Joint")["minus Joint"]
+            == line(table, "prior alone")["minus prior alone"]
+            == cells.NONE
+        )
+        found = rows["Fine-tune"].minus(rows["Joint"], f"{when}overall")
+        assert found is not None
+        points = found.points
+        shown = f"{points.value:+.1f} ({points.low:+.1f} to {points.high:+.1f})"
+        marked = line(table, "Fine-tune")["minus Joint"]
+        assert marked == shown + (" *" if found.clear else "")
+        assert found.clear == (points.low > 0 or points.high < 0)
+    everything = "".join(cell for table in fair[0][:3] for row in table.rows for cell in row)
+    assert " *" in everything
+
+
+def test_where_rows_err(fair: tuple[list[Table], list[summary.Summary]]) -> None:
+    around = by_name(fair[0], "directions")
+    s = next(s for s in fair_tables.plain(fair[1]) if s.label == "tyto")
+    row = line(around, "tyto")
+    assert row["front for back"] == "7.5 ± 0.0"
+    front = [
+        (r["sectors"]["acc"][i], r["sectors"]["frames"][i])
+        for r in sample.fair()["rows"]
+        if (r["method"], r["variant"], r["n_sources"], r["mask"]) == ("tyto", "", 1, "")
+        for i in (21, 22, 23, 0, 1, 2)
+        if r["sectors"]["acc"][i] is not None
+    ]
+    wanted = 100 * sum(a * n for a, n in front) / sum(n for _, n in front)
+    assert s.quadrants["acc"][0] == pytest.approx(wanted)
+    assert row["front"].endswith(f" / {wanted:.1f}")
+    apart = by_name(fair[0], "separation")
+    assert apart.header == ["method", "15 to 30", "30 to 45", "45 to 90", "90 to 180"]  # nothing nearer
+    assert line(apart, "tyto")["15 to 30"] == "9.00 / 50.0"
+
+
+def test_time_and_settings_have_their_numbers(fair: tuple[list[Table], list[summary.Summary]]) -> None:
+    memory = line(by_name(fair[0], "memory"), "tyto")
+    s = next(s for s in fair_tables.plain(fair[1]) if s.label == "tyto")
+    assert (memory["ACC"], memory["learns (s)"]) == (f"{s.last.acc.mean:.1f}", "15.0 ± 0.0")
+    assert memory["answers (ms)"] == "0.2"
+    eta = by_name(fair[0], "variant-eta")
+    assert eta.header[4:6] == ["95 %, last", "95 %, overall"]
+    assert len(eta.rows) == 1
+    assert re.fullmatch(r"\d+\.\d to \d+\.\d", eta.rows[0][5])
+
+
+def test_intervals_and_differences_in_the_csv(fair: tuple[list[Table], list[summary.Summary]]) -> None:
+    rows = list(csv.DictReader(io.StringIO(formats.csv_rows(fair[1]))))
+    whole = [row for row in rows if row["part"] == "overall" and not row["variant"]]
+    assert {row["mask"] for row in whole} == {"", "taught"}
+    for row in whole:
+        assert float(row["acc_low"]) <= float(row["acc_mean"]) <= float(row["acc_high"])
+        assert (row["minus_joint"] == "") == (row["method"] == "joint")
+        if row["minus_joint"]:
+            low, middle, high, p = (float(row[f"minus_joint{end}"]) for end in ("_low", "", "_high", "_p"))
+            assert low <= middle <= high
+            assert 0 < p <= 1
+        assert row["had"] == "windows; bands"
+    assert {row["acc_low"] for row in rows if row["part"] != "overall"} == {""}
+
+
+def test_files_without_hits_have_no_intervals(made: tuple[list[Table], list[summary.Summary]]) -> None:
+    names = [table.name for table in made[0]]
+    assert names[:3] == ["fair", "fair-last", "table1"]
+    row = line(by_name(made[0], "fair"), "iCaRL")
+    assert re.fullmatch(r"\d+\.\d", row["overall"])
+    assert re.fullmatch(r"[-+]\d+\.\d", row["minus Joint"])
+    assert "interval" not in by_name(made[0], "fair").note
+    assert "separation" not in names
+
+
+def test_many_rows_take_seconds(tmp_path: Path) -> None:
+    """Ten rows of 300 recordings, two seeds."""
+    rng = np.random.default_rng(0)
+    phase = np.sort(rng.integers(10, size=300))
+    frames = np.full(300, 40)
+    counts = np.bincount(phase, frames, 10)
+    kept = {"number": list(range(300)), "phase": phase.tolist(), "frames": frames.tolist()}
+    rows = []
+    for method, seed, n in product(range(10), range(2), (1, 2)):
+        hits = rng.integers(10 * n, 40 * n + 1, size=(300, 10))
+        sums = np.stack([np.bincount(phase, after, 10) for after in hits.T])
+        acc = [
+            [round(sums[i, j] / (n * counts[j]), 4) if j <= i else None for j in range(10)] for i in range(10)
+        ]
+        after = [own[first:].tolist() for own, first in zip(hits, phase, strict=True)]
+        row = sample.row(f"m{method}", seed, n_sources=n, counts=counts.astype(int).tolist(), acc=acc)
+        mae = [[None if cell is None else 1.0 for cell in line] for line in acc]
+        rows.append(row | {"mae": mae, "recordings": kept | {"hits": after}})
+    runs = results.load(sample.saved(tmp_path, sample.document(1) | {"rows": rows}))
+    start = time.process_time()
+    assert len(tables.tables(runs, summary.summarise(runs))[0].rows) == 10
+    assert time.process_time() - start < 10

@@ -22,6 +22,8 @@ from tytoalba.signal.metrics import Interval, resamples
 N_RESAMPLES = 2000
 SEED = 23
 """Of the recordings drawn and of the signs flipped: the same results give the same intervals."""
+Counted = dict[Subset, tuple[Float, Float]]
+"""By subset, frames found and frames asked about, of each recording after each phase."""
 Unit = tuple[str, int]
 """Part of the test set and number of a recording there."""
 
@@ -102,31 +104,43 @@ def by_recording(rows: Sequence[Row]) -> ByRecording | None:
         return None
     known = [(row.part, row.recordings.number.tolist()) for row in rows if row.recordings]
     units = tuple(sorted({(part, number) for part, numbers in known for number in numbers}))
-    seeds: dict[int, dict[Subset, tuple[Float, Float]]] = {}
+    seeds: dict[int, Counted] = {}
     for row in rows:
         seeds.setdefault(row.seed, {})[row.subset] = _hits_and_frames(row, units)
-    drawn = _drawn(tuple(part for part, _ in units))
+    parts = tuple(part for part, _ in units)
+    drawn = _drawn(parts)
     shares: dict[str, Float] = {}
     resampled: dict[str, Float] = {}
     ends: dict[tuple[int, ...], list[Float]] = {}
-    for own in seeds.values():
-        again = {subset: (drawn @ hits, drawn @ frames) for subset, (hits, frames) in own.items()}
+    merged = _merged([*seeds.values()])
+    for own in merged:
+        again: Counted = {
+            subset: (drawn @ hits, _frames_again(parts, frames.tobytes()))
+            for subset, (hits, frames) in own.items()
+        }
         for name, measure in MEASURES.items():
             wanted = {s: pair for s, pair in own.items() if s[1] in measure.n_sources}
             if {n for _, n in wanted} != set(measure.n_sources) and (measure.frames or not wanted):
                 continue
-            share = _shares(wanted, measure) / len(seeds)
+            share = _shares(wanted, measure) / len(merged)
             shares[name] = shares.get(name, 0.0) + share
             drawn_again = {s: again[s] for s in wanted}
-            resampled[name] = resampled.get(name, 0.0) + _measured(drawn_again, measure) / len(seeds)
+            resampled[name] = resampled.get(name, 0.0) + _measured(drawn_again, measure) / len(merged)
         for n_sources in ((1, 2), (1,), (2,)):
-            parts = [pair for s, pair in again.items() if s[1] in n_sources]
-            if parts:
-                ends.setdefault(n_sources, []).append(_curve(parts))
+            pairs = [pair for s, pair in again.items() if s[1] in n_sources]
+            if pairs:
+                ends.setdefault(n_sources, []).append(_curve(pairs))
     curves = {n: _ends(np.mean(each, axis=0)) for n, each in ends.items()}
-    frames = np.stack([np.stack([pair[1] for pair in own.values()]) for own in seeds.values()])
-    same = frames[0] if (frames == frames[0]).all() else frames
-    return ByRecording(units, shares, resampled, curves, same)
+    frames = np.stack([np.stack([pair[1] for pair in own.values()]) for own in merged])
+    return ByRecording(units, shares, resampled, curves, frames)
+
+
+def _merged(seeds: Sequence[Counted]) -> Sequence[Counted]:
+    """Seeds that were asked about the same frames as one: the mean of their hits says the same as all do."""
+    first, *others = seeds
+    if any(not np.array_equal(own[s][1], first[s][1]) for own in others for s in first):
+        return seeds
+    return [{s: (np.mean([own[s][0] for own in seeds], axis=0), frames) for s, (_, frames) in first.items()}]
 
 
 def _hits_and_frames(row: Row, units: tuple[Unit, ...]) -> tuple[Float, Float]:
@@ -141,7 +155,7 @@ def _hits_and_frames(row: Row, units: tuple[Unit, ...]) -> tuple[Float, Float]:
     return hits, frames
 
 
-def _shares(own: Mapping[Subset, tuple[Float, Float]], measure: Measure) -> Float:
+def _shares(own: Counted, measure: Measure) -> Float:
     """What each recording contributes to a measure, in points."""
     weight = {
         s: measure.frames[s] if measure.frames else frames[:, -1].sum() for s, (_, frames) in own.items()
@@ -155,7 +169,7 @@ def _shares(own: Mapping[Subset, tuple[Float, Float]], measure: Measure) -> Floa
     return shares
 
 
-def _measured(again: Mapping[Subset, tuple[Float, Float]], measure: Measure) -> Float:
+def _measured(again: Counted, measure: Measure) -> Float:
     """The measure of each resample, (n_resamples,); a subset that was not drawn does not count."""
     total: Float = np.zeros(1)
     weights: Float = np.zeros(1)
@@ -182,8 +196,10 @@ def _curve(again: Sequence[tuple[Float, Float]]) -> Float:
 
 
 def _ends(curves: Float) -> Float:
-    """The interval of 95 % after each phase, (2, n_phases), NaN where some resample has nothing."""
-    ends: Float = np.quantile(curves, [0.025, 0.975], axis=0)
+    """The interval of 95 % after each phase, (2, n_phases), of the resamples that have a frame by then."""
+    ends: Float = np.full((2, curves.shape[1]), np.nan)
+    known = np.isfinite(curves).any(axis=0)
+    ends[:, known] = np.nanquantile(curves[:, known], [0.025, 0.975], axis=0)
     return ends
 
 
@@ -197,6 +213,13 @@ def _drawn(parts: tuple[str, ...]) -> Float:
         rng = np.random.default_rng([SEED, *stratum.encode()])
         np.add.at(counts, (each, own[resamples(len(own), N_RESAMPLES, rng=rng)]), 1)
     return counts
+
+
+@lru_cache(maxsize=32)
+def _frames_again(parts: tuple[str, ...], frames: bytes) -> Float:
+    """Frames of each resample, of the frames of each recording; rows of one test share them."""
+    again: Float = _drawn(parts) @ np.frombuffer(frames).reshape(len(parts), -1)
+    return again
 
 
 @lru_cache(maxsize=8)

@@ -103,14 +103,17 @@ class Judge:
                 matrices["acc"].append(_means(within(errors).mean(axis=1), here, self.n_phases))
                 matrices["mae"].append(_means(errors.mean(axis=1), here, self.n_phases))
             row = {"decision": decision, "mask": mask, "n_sources": n, "counts": counts.tolist(), **matrices}
-            if in_detail and n in self.places:
+            if in_detail and not c and n in self.places:
                 row["recordings"] = self._by_recording(n, listed)
             if in_detail and len(listed[-1]) == len(phase):
                 row |= self._by_direction(n, listed[-1], self.found[c, n, decision, mask])
             yield c, row
 
     def _by_recording(self, n: int, listed: Sequence[Float]) -> dict[str, Any]:
-        """Sources found, by recording and phase: after that phase, the next, and so on to the last."""
+        """Sources found, by recording and phase: after that phase, the next, and so on.
+
+        What does not change any more is said once: a list that ends early goes on as it ends.
+        """
         phase = self.sets[n][2]
         cells, index = np.unique(np.stack([self.places[n][:, 0], phase], axis=1), axis=0, return_inverse=True)
         hits = [
@@ -122,7 +125,8 @@ class Judge:
             "phase": cells[:, 1].tolist(),
             "frames": np.bincount(index).tolist(),
             "hits": [
-                [int(after[i]) for after in hits[first:]] for i, first in enumerate(cells[:, 1].tolist())
+                _shortened([int(after[i]) for after in hits[first:]])
+                for i, first in enumerate(cells[:, 1].tolist())
             ],
         }
 
@@ -196,6 +200,18 @@ def averaged(scores: NDArray[np.float32], place: NDArray[np.int64], context: int
     result = np.empty_like(scores)
     result[order] = (sums[after] - sums[first]) / (after - first)[:, None]
     return result
+
+
+def _shortened(values: list[int]) -> list[int]:
+    """Without the repetitions at the end.
+
+    >>> _shortened([3, 4, 2, 2, 2])
+    [3, 4, 2]
+    """
+    last = len(values)
+    while last > 1 and values[last - 2] == values[last - 1]:
+        last -= 1
+    return values[:last]
 
 
 def _means(values: Float, groups_of: NDArray[np.intp], n: int) -> list[float | None]:

@@ -2,8 +2,8 @@
 
 The page is a single file without any request to anywhere: data, drawing and style are inside. Its state
 stands behind the # of its address (#set=main&view=n1&metric=acc&mask=taught&method=icarl&hide=lwf), so that a
-view can be linked. What the results hold is only ever data and text there: it is embedded as JSON in which no tag can
-begin, and a content security policy lets no script run but the page's own.
+view can be linked. What the results hold is only ever data and text there: it is embedded as JSON in which no
+tag can begin, and a content security policy lets no script run but the page's own.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _unique(own: Sequence[Summary], masked: dict[tuple[str, str, str], Summary])
 
 
 def _values(s: Summary) -> dict[str, Any]:
-    """What the pictures show of a row. intervals: of ACC after each phase, where there are hits by recording."""
+    """What the pictures show. intervals: of ACC after each phase, where there are hits by recording."""
     shown = {
         field: {
             view: {m: _rounded(values[m].tolist(), _DIGITS[m]) for m in METRICS}

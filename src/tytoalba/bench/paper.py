@@ -30,6 +30,7 @@ NAMES = {
     "ssil": "SS-IL",
     "icarl": "iCaRL",
     "sslcil": "SSL-CIL",
+    "ssl-cil-random": "SSL-CIL, untrained backbone",  # ours
     # named in its related work, without numbers
     "ewc": "EWC",
     "lfl": "LfL",

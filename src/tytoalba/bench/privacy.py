@@ -69,6 +69,7 @@ PURPOSES: Mapping[str, str] = {
     "counts": "how often each direction was taught",
     "seen": "directions taught",
     "phase_of_column": "directions taught, and when",
+    "shift": "one number, of the kept frames",
     "n_phases": "how many lessons",
     "seed": "of the random features",
     "prior": "digest of the prior, which is of simulations",

@@ -30,6 +30,9 @@ SEPARATIONS = (0, 15, 30, 45, 90, 180)
 """Edges in degrees of the bins by which two sources are apart; the last edge belongs to the last bin."""
 LARGEST = 2**28
 """Bytes of a result file; the largest of ours has 7 MB."""
+MOST_RECORDINGS = 10_000
+MOST_HITS = 2**26
+"""Recordings, and hits by recording and phase, that a file may have: ours have hundreds, and 4 million."""
 _LARGEST = {"acc": 1.0, "mae": 180.0}
 _ROUNDED = 0.6e-4
 """Of accuracies, which are kept with four decimals."""
@@ -115,7 +118,7 @@ class Row:
             return "prior alone", self._variant_without("learns=False", "answers=anywhere", "prior alone")
         if "prior" in self.kept_bytes:
             return "tyto", self.variant
-        return "tyto without prior", self._variant_without("without prior")
+        return "tyto without prior", self._variant_without("closed form without a prior")
 
     def _variant_without(self, *parts: str) -> str:
         """The variant without what the name of the system says already."""
@@ -257,7 +260,9 @@ def _run(path: Path, document: _At) -> Run:
     phases = [[c.whole(359) for c in phase.each()] for phase in document.get("phases").each()]
     if not 1 <= len(phases) <= 360:
         document.get("phases").refuse("a list of 1 to 360 phases")
-    rows = [_row(row, len(phases)) for row in document.get("rows").each()]
+    listed = document.get("rows").each()
+    _refuse_many(listed, len(phases))
+    rows = [_row(row, len(phases)) for row in listed]
     if not rows:
         raise DataError("rows is empty: the run measured nothing; did it end early?")
     refuse_twins(rows, "rows")
@@ -273,6 +278,23 @@ def _run(path: Path, document: _At) -> Run:
         phases=phases,
         rows=rows,
     )
+
+
+def _refuse_many(rows: list[_At], n_phases: int) -> None:
+    """Refuse hits by recording that would fill the memory, before any is read."""
+    found: set[tuple[str, int]] = set()
+    n_hits = 0
+    for row in rows:
+        if row.table().get("recordings") is not None:
+            number = row.get("recordings").get("number")
+            if not isinstance(number.value, list):
+                number.refuse("a list")
+            n_hits += n_phases * len(number.value)
+            if n_hits <= MOST_HITS:
+                part = row.get("part").text()
+                found |= {(part, one) for one in number.wholes().tolist()}
+            if n_hits > MOST_HITS or len(found) > MOST_RECORDINGS:
+                number.refuse(f"of at most {MOST_RECORDINGS} recordings and {MOST_HITS} hits in the file")
 
 
 def _row(row: _At, n_phases: int) -> Row:
@@ -321,7 +343,10 @@ def _read_recordings(row: _At, counts: Float, n_sources: int, acc: Float) -> Rec
     frames = value.get("frames").wholes(len(number))
     hits = np.zeros((len(number), n_phases), np.int64)
     for i, cell in enumerate(value.get("hits").each(len(number))):
-        hits[i, phase[i] :] = cell.wholes(int(n_phases - phase[i]), min(2**53, n_sources * int(frames[i])))
+        known, left = cell.wholes(None, min(2**53, n_sources * int(frames[i]))), int(n_phases - phase[i])
+        if not 1 <= len(known) <= left:
+            cell.refuse(f"a list of 1 to {left}, which goes on as it ends")
+        hits[i, phase[i] :] = [*known, *[known[-1]] * (left - len(known))]
     read = Recordings(number, phase, frames, hits, n_sources)
     if len(np.unique(np.stack([number, phase]), axis=1).T) < len(number):
         value.refuse("a list of recordings and phases without twins")

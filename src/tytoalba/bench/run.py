@@ -312,7 +312,7 @@ def _described(config: Config) -> dict[str, Any]:
 
 def _write(result: dict[str, Any], output: Path) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(output, json.dumps(result, allow_nan=False).encode())
+    write_whole(output, json.dumps(result, allow_nan=False, separators=(",", ":")).encode())
 
 
 def versions() -> dict[str, str]:

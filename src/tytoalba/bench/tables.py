@@ -7,6 +7,7 @@ the paper's numbers for the column before it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -45,7 +46,7 @@ def tables(runs: Sequence[Run], summaries: Sequence[Summary]) -> list[Table]:
     """Every table that the results can fill, table 1 first."""
     anywhere = [s for s in summaries if not s.mask]
     found = [*fair_tables(summaries), table_1(anywhere), after_table(anywhere)]
-    found += [*direction_tables(anywhere), memory_table(anywhere)]
+    found += [*direction_tables(anywhere), memory_table(anywhere), context_table(anywhere)]
     found += [*noise_tables(anywhere), *variant_tables(anywhere)]
     of = f" Data: {runs[0].data_name or 'of unknown name'}."
     found = [replace(t, note=f"{t.note}{of}") if t.name.startswith("fair") else t for t in found]
@@ -142,6 +143,28 @@ def memory_table(summaries: Sequence[Summary]) -> Table:
     )
     header = ["method", "ACC", "keeps", "in all", "learns (s)", "answers (ms)", "largest"]
     return Table("memory", "Memory, privacy and time", header, rows, note)
+
+
+def context_table(summaries: Sequence[Summary]) -> Table:
+    """Scores averaged over neighbouring frames: overall ACC by how many on each side."""
+    found = {(s.label, int(number)): s for s in summaries if not s.swept and (number := _neighbours(s))}
+    counts = sorted({n for _, n in found})
+    rows = []
+    for s in plain(summaries):
+        cells = [only_acc(found[s.label, n].overall) if (s.label, n) in found else NONE for n in counts]
+        if set(cells) - {NONE}:
+            rows.append([s.label, only_acc(s.overall), *cells])
+    note = (
+        "ACC in %, mean over the phases, subsets by their frames; scores averaged over so many neighbouring "
+        "frames on each side."
+    )
+    header = ["method", "one frame", *(f"{n} on each side" for n in counts)]
+    return Table("context", "Neighbouring frames", header, rows, note)
+
+
+def _neighbours(s: Summary) -> str:
+    found = re.fullmatch(r"context ([1-9]\d{0,4})", s.condition)
+    return found[1] if found else ""
 
 
 def noise_tables(summaries: Sequence[Summary]) -> list[Table]:

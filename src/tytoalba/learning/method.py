@@ -107,6 +107,7 @@ class Method(ABC):
     - Arrays that come in are never kept or changed (no aliasing).
     - Phases may have one frame, and directions never taught may be asked for.
     - The memory of an exemplar-free method does not grow with the number of frames.
+    - The newest phase is learned, and beside the older ones; a method that loses these says so (`forgets`).
 
     Parameters
     ----------
@@ -132,6 +133,8 @@ class Method(ABC):
     """Of the training data itself, from phase to phase."""
     sees_everything: ClassVar[bool] = False
     """Learns all phases at once, in a single call of `learn` (a reference, not an incremental method)."""
+    forgets: ClassVar[bool] = False
+    """Loses older phases as it learns new ones: says so if it does, and only then (the contract checks)."""
 
     def __init__(self, task: Task) -> None:
         self.task = task

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
@@ -18,6 +19,7 @@ from tytoalba.learning.methods.contract import (
     CHECKS,
     ContractError,
     Factory,
+    check_learning,
     check_memory_is_all,
     check_memory_size,
     check_method,
@@ -29,6 +31,7 @@ from tytoalba.learning.methods.contract import (
     check_untaught_directions,
     toy_task,
 )
+from tytoalba.learning.methods.ssil import SsIl
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.tyto import Tyto
 
@@ -44,16 +47,45 @@ QUICK: dict[str, dict[str, Any]] = {
     **{name: {"budget": 40, **NETWORK} for name in ("icarl", "ss-il", "replay")},
 }
 """Settings that make a method quick; one that is not named here is tried as it comes."""
+TRAINED = {"width": 32, "epochs": 60}
+GRADIENT = {**TRAINED, "batch": 32, "lr": 1e-2, "dropout": 0.0}
+ENOUGH: dict[str, dict[str, Any]] = {
+    "tyto": {"n_features": 200},
+    "ssl-cil": {"n_features": 200, **TRAINED},
+    "ssl-cil-random": {"n_features": 200, "width": 32},
+    "acil": {"n_features": 200, **TRAINED},
+    "ds-al": {"n_features": 200, **TRAINED},
+    "gkeal": {"n_centres": 200, **TRAINED},
+    **dict.fromkeys(("mlp-gcc", "joint", "fine-tune", "lwf", "ewc", "lfl"), GRADIENT),
+    **{name: {"budget": 720, **GRADIENT} for name in ("icarl", "ss-il", "replay")},
+}
+"""Settings with which a method learns; the same for all, and not tuned."""
+ANALYTIC = ("ssl-cil", "acil", "ds-al", "gkeal")
+CASES = [
+    *((name, {}) for name in METHODS),
+    *((name, {"backbone": "random"}) for name in ANALYTIC),
+]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_keeps_the_contract(name: str, check: Callable[[Factory, Task], None]) -> None:
-    check(lambda task: METHODS[name](task, **QUICK.get(name, {})), toy_task())
+@pytest.mark.parametrize(("name", "more"), CASES, ids=str)
+def test_every_method_keeps_the_contract(
+    name: str, more: dict[str, Any], check: Callable[[Factory, Task], None]
+) -> None:
+    settings = (ENOUGH if check is check_learning else QUICK).get(name, {})
+    check(lambda task: METHODS[name](task, **settings, **more), toy_task())
 
 
-def test_quick_settings_are_for_methods_that_exist() -> None:
-    assert QUICK.keys() <= METHODS.keys()
+def test_settings_are_for_methods_that_exist() -> None:
+    assert QUICK.keys() | ENOUGH.keys() <= METHODS.keys()
 
 
 def test_methods_do_not_import_torch() -> None:
@@ -176,6 +208,34 @@ class Trusting(Small):
         return super().posterior(np.nan_to_num(X))
 
 
+class Finished(Small):
+    """Learns the first phase and no other."""
+
+    taught = False
+
+    def learn(self, phase: Phase) -> None:
+        if not self.taught:
+            super().learn(phase)
+        self.taught = True
+
+
+class Forgetful(Small):
+    """Begins again with every phase."""
+
+    def learn(self, phase: Phase) -> None:
+        self.restore(type(self)(self.task).memory())
+        super().learn(phase)
+
+
+class Resigned(Tyto):
+    """Says that it forgets, and does not."""
+
+    forgets = True
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, n_features=50)
+
+
 @pytest.mark.parametrize(
     ("broken", "check", "complaint"),
     [
@@ -189,15 +249,36 @@ class Trusting(Small):
         (Fragile, check_one_frame_phases, "not finite"),
         (Hasty, check_refusals, "refused changed the memory"),
         (Trusting, check_refusals, "posterior with NaN must raise"),
+        (Finished, check_learning, "newest phase is hardly learned"),
+        (Forgetful, check_learning, "older phase is lost: .* forgets = True"),
+        (Resigned, check_learning, "Resigned says that it forgets, but"),
     ],
 )
 def test_the_contract_notices(
-    broken: type[Small], check: Callable[[Factory, Task], None], complaint: str
+    broken: type[Tyto], check: Callable[[Factory, Task], None], complaint: str
 ) -> None:
     with pytest.raises(ContractError, match=complaint):
         check(broken, toy_task())
     with pytest.raises(ContractError):
         check_method(broken)
+
+
+@pytest.mark.parametrize("labels", ["cut", "one-hot"])
+def test_the_contract_notices_a_newest_phase_that_is_never_compared(labels: Any) -> None:
+    """SS-IL without its comparison answers new frames in old directions."""
+    settings = {**ENOUGH["ss-il"], "comparison": 0.0}
+    with pytest.raises(ContractError, match="newest phase stands behind the older ones"):
+        check_learning(lambda task: SsIl(task, labels=labels, **settings), toy_task())
+
+
+def test_what_forgets_says_so() -> None:
+    assert {name for name, method in METHODS.items() if method.forgets} == {"fine-tune", "lwf", "ewc", "lfl"}
+
+
+def test_a_fixed_rule_need_not_learn() -> None:
+    method = METHODS["srp-phat"](toy_task())
+    assert not method.memory()
+    check_learning(METHODS["srp-phat"], toy_task())
 
 
 def test_a_method_of_ones_own_task() -> None:

@@ -15,7 +15,7 @@ from tests.helpers.waves import plane_waves
 from tytoalba.errors import TytoError
 from tytoalba.learning.method import Method, Task
 from tytoalba.learning.methods import METHODS
-from tytoalba.learning.methods.contract import CHECKS
+from tytoalba.learning.methods.contract import CHECKS, check_learning
 from tytoalba.learning.methods.ewc import Ewc
 from tytoalba.learning.methods.finetune import FineTune
 from tytoalba.learning.methods.icarl import ICarl
@@ -443,16 +443,14 @@ def test_ssil_learns_of_each_label_what_it_is_told() -> None:
     wanted = encode(phase.azimuth)
     old, new = np.arange(360) < 120, (np.arange(360) >= 120) & (np.arange(360) < 240)
     for labels in ("whole", "cut", "one-hot"):
-        method = SsIl(TASK, budget=0, labels=labels, **QUICK)  # type: ignore[arg-type]
+        method = SsIl(TASK, budget=0, labels=labels, **QUICK)
         method.seen_[:120] = True
         group = method._group(phase)
         assert (group == 0).tolist() == old.tolist()
         assert (group == 1).tolist() == new.tolist()
         target = method._targets(method.frames(phase.X, phase.azimuth)[1], phase, group).numpy()
         mine = old | new if labels == "whole" else new
-        expected = wanted * mine
-        if labels == "one-hot":
-            expected = np.eye(360)[[121, 200, 300]]
+        expected: NDArray[Any] = np.eye(360)[[121, 200, 300]] if labels == "one-hot" else wanted * mine
         for row in (0, 1):
             np.testing.assert_allclose(target[row], expected[row] / expected[row].sum(), atol=1e-6)
         assert target[2, mine].sum() < 1e-6  # neither old nor new
@@ -592,7 +590,11 @@ def test_the_steered_network_learns_and_can_be_restored(parts: int) -> None:
     )
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check",
+    [check for check in CHECKS if check is not check_learning],  # toy frames are no sound of its array: above
+    ids=lambda check: check.__name__,
+)
 def test_contract_of_the_steered_network(check: Any) -> None:
     from tytoalba.learning.methods.contract import toy_task
 

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from tytoalba.learning.method import Memory, Method, Task
 from tytoalba.learning.phases import Phase, groups
+from tytoalba.signal.angles import decode, distance
 from tytoalba.signal.array import load_array
 from tytoalba.signal.gcc import GccPhat
 
 Factory = Callable[[Task], Method]
+LEARNED, BEHIND, KEPT, REMEMBERED = 0.4, 0.1, 0.3, 0.6
+"""What `check_learning` asks for, as shares of frames."""
 
 
 class ContractError(AssertionError):
@@ -28,7 +31,8 @@ def check_method(factory: Factory, task: Task | None = None) -> None:
     Parameters
     ----------
     factory : callable
-        Makes a fresh method for a task. Give it quick settings: each check learns a few times.
+        Makes a fresh method for a task. Give it quick settings, each check learns a few times, but such that
+        it learns 250 frames: the last check looks at what it has learned.
     task : Task, optional
         A small one with 30 inputs if not given.
 
@@ -197,6 +201,48 @@ def check_refusals(factory: Factory, task: Task) -> None:
     _require(_saved(method.memory()) == before, "a phase that was refused changed the memory")
 
 
+def check_learning(factory: Factory, task: Task) -> None:
+    """Each phase is learned beside those before it, and none is lost unless the class says `forgets`.
+
+    Six phases of reflected sound. Right is an error of at most 15 degrees, which guessing has in 8 % of
+    frames. The newest phase must be right in LEARNED of its frames, and in as many as the older phases less
+    BEHIND, on average over the phases. After the last one, every older phase must be right in KEPT of its
+    frames; a method that `forgets` must not be right in REMEMBERED of each. A method without any memory is a
+    fixed rule, and not asked.
+    """
+    method, phases, unheard = factory(task), *(_reflected(task, seed) for seed in (1, 2))
+    if method.sees_everything:
+        _taught(method, phases)
+        accuracy = [_accuracy(method, unheard)]
+    else:
+        accuracy = [_accuracy(_taught(method, [phase]), unheard[: k + 1]) for k, phase in enumerate(phases)]
+    if not method.memory():
+        return
+    after = [(a[-1], float(np.mean(a[:-1]))) for a in accuracy if len(a) > 1]
+    newest, older = np.mean(after, axis=0)
+    worst = min(accuracy[-1][:-1])
+    name = type(method).__name__
+    _require(
+        newest >= LEARNED,
+        f"the newest phase is hardly learned: {newest:.0%} of its frames are right; do the settings of "
+        f"this {name} leave it time to learn 250 frames?",
+    )
+    _require(
+        newest >= older - BEHIND,
+        f"the newest phase stands behind the older ones: {newest:.0%} of its frames are right, {older:.0%} "
+        "of theirs; is it compared with them?",
+    )
+    _require(
+        method.forgets or worst >= KEPT,
+        f"an older phase is lost: {worst:.0%} of its frames are right at the end; if that is how {name} is, "
+        "say so: forgets = True",
+    )
+    _require(
+        not method.forgets or worst < REMEMBERED,
+        f"{name} says that it forgets, but {worst:.0%} of the frames of every older phase are right",
+    )
+
+
 CHECKS: tuple[Callable[[Factory, Task], None], ...] = (
     check_same_seed,
     check_posterior,
@@ -206,7 +252,28 @@ CHECKS: tuple[Callable[[Factory, Task], None], ...] = (
     check_no_aliasing,
     check_memory_size,
     check_refusals,
+    check_learning,
 )
+
+
+def _reflected(task: Task, seed: int) -> list[Phase]:
+    """Six phases of frames that also hold a reflection from anywhere, as rooms make them."""
+    rng = np.random.default_rng(seed)
+    heard = []
+    for phase in toy_phases(task, 6, repeats=8, seed=seed):
+        reflection = toy_features(task, rng.uniform(0, 360, (len(phase), 1)), rng, noise=0.0)
+        heard.append(replace(phase, X=phase.X + np.float32(0.4) * reflection))
+    return heard
+
+
+def _accuracy(method: Method, phases: Sequence[Phase]) -> list[float]:
+    """The share of each phase's frames of one source that are found."""
+    shares = []
+    for phase in phases:
+        one = np.isnan(phase.azimuth[:, 1])
+        errors = distance(decode(method.posterior(phase.X[one])), phase.azimuth[one, 0])
+        shares.append(float(np.mean(errors <= 15)))
+    return shares
 
 
 def _require(kept: bool, message: str) -> None:

@@ -173,6 +173,8 @@ class Gradient(Method, Generic[Net]):
 class FineTune(Gradient["Mlp"]):
     """Continue on each phase alone."""
 
+    forgets: ClassVar[bool] = True
+
     def fresh(self) -> Mlp:
         """The paper's network."""
         return self.mlp()
@@ -186,6 +188,7 @@ class MlpGcc(FineTune):
     """A reference without phases: each call of `learn` starts from new weights and shall bring everything."""
 
     sees_everything: ClassVar[bool] = True
+    forgets: ClassVar[bool] = False
 
     def start(self) -> Mlp:
         """New initial weights."""

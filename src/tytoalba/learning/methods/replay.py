@@ -125,6 +125,7 @@ class Rehearsal(FineTune):
     """What methods with exemplars share: keeping them. budget: frames in all."""
 
     keeps: ClassVar[Literal["nothing", "exemplars", "everything"]] = "exemplars"
+    forgets: ClassVar[bool] = False
 
     def __init__(self, task: Task, *, budget: int = 3600, **options: Unpack[GradientOptions]) -> None:
         super().__init__(task, **options)
