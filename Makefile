@@ -18,8 +18,6 @@ BENCH = $(BIN)/tyto bench
 BENCH_OPTIONS = --size $(SIZE) --device $(DEVICE) --jobs $(JOBS) $(if $(SPEECH),--speech '$(SPEECH)') $(SET)
 # table1 comes first: it prepares the data for all
 EXPERIMENTS := table1 expansion eta orders phases-5 phases-10 phases-20 phases-36 streams one-source ablation label-width ss-il-terms
-SHOWN := table1 noise expansion eta orders
-APART := streams phases-5 phases-10 phases-20 phases-36 one-source
 
 .PHONY: help install run quick test end-to-end test-slow durations lint docs rerun search results bench constraints clean
 

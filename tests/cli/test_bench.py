@@ -180,3 +180,50 @@ def test_words_that_the_command_does_not_know(tyto: Tyto, arguments: list[str]) 
     ran = tyto("bench", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert "Usage: tyto bench" in ran.err
+
+
+# ---- search ----
+
+TUNED = """
+base = "quick"
+methods = ["tyto", "ssl-cil-random"]
+n_phases = 2
+[options]
+tyto = { n_features = 30 }
+ssl-cil-random = { n_features = 20, width = 8 }
+[families.closed-form]
+rows = ["tyto", "ssl-cil-random"]
+knobs = { ridge = [0.1, 1.0] }
+"""
+
+
+def test_a_search_from_its_file_to_options(tyto: Tyto, tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "mine.toml").write_text(TUNED)
+    given = ("bench", "search", tmp_path / "mine.toml", "--size", "0.05", "-j", "1", "--device", "cpu")
+    told = (*given, "--cache", cache, "-o", tmp_path / "out", "--write", tmp_path / "chosen.options")
+    first = tyto(*told, "--row", "tyto")
+    assert first.code == 0, first.err
+    assert "Tuning" in first.out
+    ran = tyto(*told, "--json")
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert [(row["row"], row["done"]) for row in found["rows"]] == [("tyto", True), ("ssl-cil-random", True)]
+    kept = json.loads((tmp_path / "out" / "mine.json").read_text())
+    assert kept["command"] == "tyto bench search mine.toml --size 0.05"
+    assert str(tmp_path) not in json.dumps(kept)
+    assert len(kept["trials"]) == 3 + 2  # 0.3 is what tyto has by itself, 0.1 the other
+    assert "ridge" in (tmp_path / "chosen.options").read_text()
+    report = tyto("report", tmp_path / "out" / "mine.json", "-o", tmp_path / "pages")
+    assert report.code == 0, report.err
+    assert (tmp_path / "pages" / "search-mine.md").read_text().startswith("## Tuning")
+
+
+def test_searches_that_are_refused_at_once(tyto: Tyto, tmp_path: Path) -> None:
+    for words, message in (
+        (("nosuch",), "no search called 'nosuch'"),
+        (("table1", "--row", "nobody"), "no row called 'nobody'"),
+        (("table1", "--write", tmp_path), "is a directory, not a file to write"),
+    ):
+        ran = tyto("bench", "search", *words, "-o", tmp_path / "out", "--device", "cpu")
+        assert ran.code == 2
+        assert message in ran.err.replace("\n", " ")

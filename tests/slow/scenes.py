@@ -185,6 +185,7 @@ NO_SCENE = {
     "array show": "writes only pictures",
     "bench run": "has a scene in `report`: tables and page; its results are written whole after every job",
     "bench list": "writes nothing",
+    "bench search": "its result is written after each trial, as `bench run` writes after each method",
     "bench releases": "its --results are written as `config` writes",
     "bench fans": "its --results are written as `config` writes",
     "bench tracking": "its --results are written as `config` writes",
