@@ -155,8 +155,8 @@ def context_table(summaries: Sequence[Summary]) -> Table:
         if set(cells) - {NONE}:
             rows.append([s.label, only_acc(s.overall), *cells])
     note = (
-        "ACC in %, mean over the phases, subsets by their frames; scores averaged over so many neighbouring "
-        "frames on each side."
+        "ACC in %, mean over the phases, subsets by their frames; scores averaged over neighbouring frames, "
+        "that many on each side."
     )
     header = ["method", "one frame", *(f"{n} on each side" for n in counts)]
     return Table("context", "Neighbouring frames", header, rows, note)
