@@ -445,6 +445,16 @@ def test_listening_of_the_docs_is_what_was_measured() -> None:
             f"{100 * in_time:.1f} %",
             f"{latest:.2f} s",
         ]
+    first = json.loads((ROOT / "results" / "listening-priority.json").read_text("utf-8"))
+    loads = [round(one["load"]) for one in first["every 300 s"]]
+    wanted = (
+        f"while {min(loads)} to {max(loads)} programs wanted a core, a few of them with priority too: "
+        f"{100 * first['in time']:.1f} % within 105 ms, the latest {first['latency 1.0']:.2f} s, "
+        f"{100 * first['share of a core']:.1f} % of a core, nothing lost"
+    )
+    assert wanted in page.read_text("utf-8")
+    assert (first["dropped"], first["cores of the machine"]) == (0, 2)
+    assert first["grown MB"] < 1
 
 
 def test_lessons_of_the_docs_are_those_that_were_measured() -> None:
