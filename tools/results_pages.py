@@ -235,8 +235,8 @@ def _terms(report: Report) -> str:
             if s.condition == "clean" and not s.mask
         ]
         note = (
-            "Validation rooms; ACC in %, subsets by their frames. Newest: on the phase just learned; older: on "
-            "those before it; both means over the phases."
+            "Validation rooms; ACC in %, subsets by their frames. Newest: on the phase just learned; older: "
+            "on those before it; both means over the phases."
         )
         header = ["row", "overall", "after the last phase", "newest", "older"]
         made.append(Table(run.name, run.name.capitalize(), header, rows, note))

@@ -79,9 +79,9 @@ class Summary:
     `intervals.MEASURES` names them: weighted by frames or by the paper's (86 % one source, 14 % two), for the
     phases or after the last; a seed that lacks a subset is left out.
     masked: answers were limited to the directions taught so far.
-    forgetting, transfer: points of ACC, of the pooled matrix. newest, older: ACC on the phase just learned and
-    on those before it, means over the phases. curves: mean and standard deviation over seeds, (2, n_phases).
-    matrices, sectors: mean over seeds. kept_bytes: of the first seed.
+    forgetting, transfer: points of ACC, of the pooled matrix. newest, older: ACC on the phase just learned
+    and on those before it, means over the phases. curves: mean and standard deviation over seeds,
+    (2, n_phases). matrices, sectors: mean over seeds. kept_bytes: of the first seed.
     had: what the method had beside the frames of the phases. learn_seconds: of all phases; answer_seconds: of
     a frame. After the last phase: front_back, % of single sources taken for their mirror image; quadrants, of
     single sources in front, left, behind and right, (4,); separation, of two sources by how far apart they
