@@ -16,7 +16,7 @@ from tytoalba.bench.results import MASKS, load_results
 
 PARTS = [
     *("fair", "fair masked", "fair last", "agreement", "directions", "separation", "context", "noise"),
-    *("orders", "phases", "streams", "expansion", "eta", "after", "memory", "files"),
+    *("orders", "phases", "streams", "one source", "expansion", "eta", "after", "terms", "memory", "files"),
 ]
 
 
@@ -45,6 +45,8 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
     made = {
         "table1": whole | {"rows": [*whole["rows"], *order, *noisy]},
         "streams": sample.fair() | {"name": "streams", "config": {"overlap": 0.3, "imbalance": 10.0}},
+        "one-source": sample.fair() | {"name": "one-source", "config": {"max_sources": 1}},
+        "ss-il-terms": sample.fair() | {"name": "ss-il-terms", "config": {"judged_on": "valid"}},
         "phases-10": sample.fair() | {"name": "phases-10"},
         "phases-2": small | {"name": "phases-2"},
     }
@@ -62,14 +64,15 @@ def test_each_part_shows_its_files(report: Report) -> None:
     assert [run.name for run in report.main] == ["table1"]
     rows = made("streams", report)
     assert rows[0] == ["row", "mean over the phases", "after the last phase", "forgetting"]
-    assert [row[0] for row in rows[1:]] == [
-        "Joint",
-        "Joint, from the prior",
-        "Fine-tune",
-        "prior alone",
-        "tyto",
-    ]
+    shown = ["Joint", "Joint, from the prior", "Fine-tune", "prior alone", "tyto"]
+    assert [row[0] for row in rows[1:]] == shown
     assert "30 % of a phase's frames" in results_pages.part("streams", report)
+    rows = made("one source", report)
+    assert [row[0] for row in rows[1:]] == shown
+    assert all(row[2] == row[3] for row in rows[1:])  # the sample has the same numbers with and without
+    rows = made("terms", report)
+    assert rows[0] == ["row", "overall", "after the last phase", "newest", "older"]
+    assert [row[0] for row in rows[1:] if "=" in row[0]] == ["SSL-CIL, eta=1"]
     rows = made("phases", report)
     assert rows[0] == ["row", "2 phases", "10 phases"]
     assert ["iCaRL", "78.1 / 56.2", NONE] in rows
@@ -102,7 +105,7 @@ def test_text_between_and_numbers_in_the_text(report: Report) -> None:
     assert "\nBy hand.\n<!-- made: fair -->\n| row |" in new
     assert "<!-- end -->\nMore.\n<!-- made: eta -->\n| method | eta |" in new
     assert "old" not in new
-    assert new.startswith("<!-- files:\ntable1.json\nstreams.json\nphases-10.json\nphases-2.json\n-->")
+    assert new.startswith("<!-- files:\ntable1.json\nstreams.json\none-source.json\nss-il-terms.json\n")
     rows = {mask: {s.label: s for s in plain(report.summaries, mask)} for mask in MASKS}
     assert f"-->{rows['']['tyto'].last.acc.mean:.1f}<!-- end --> %" in new
     masked = rows["taught"]["Joint, from the prior"].measures["n2"].acc.mean

@@ -2,7 +2,7 @@
 
 Without files: from those that the page names. What stands between the page's marks is made anew, the text
 around them is written by hand. Files of one number of phases are one report; those called phases-NUMBER and
-those whose directions come back (streams) have a table each.
+those that change what is learned or judged (streams, one source, validation rooms) have a table each.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Report:
     @cached_property
     def main(self) -> list[Run]:
         """Those that are one report."""
-        return [run for run in self.runs if run not in (*self.streams, *self.phases)]
+        apart = (*self.streams, *self.phases, *self.one_source, *self.on_validation)
+        return [run for run in self.runs if run not in apart]
 
     @cached_property
     def streams(self) -> list[Run]:
@@ -53,6 +54,16 @@ class Report:
         return [
             run for run in self.runs if run.config.get("overlap", 0) or run.config.get("imbalance", 1) != 1
         ]
+
+    @cached_property
+    def one_source(self) -> list[Run]:
+        """Those that learn without frames of two sources."""
+        return [run for run in self.runs if run.config.get("max_sources", 2) == 1]
+
+    @cached_property
+    def on_validation(self) -> list[Run]:
+        """Those that are judged on validation rooms, such as the terms of SS-IL."""
+        return [run for run in self.runs if run.config.get("judged_on", "test") == "valid"]
 
     @cached_property
     def phases(self) -> list[Run]:
@@ -83,7 +94,7 @@ def part(name: str, report: Report) -> str:
     """What stands between a pair of marks."""
     made: dict[str, Callable[[Report], str]] = {
         "files": _origin, "agreement": _agreement, "orders": _orders, "expansion": _expansion, "eta": _eta,
-        "noise": _noise, "streams": _streams, "phases": _phases,
+        "noise": _noise, "streams": _streams, "phases": _phases, "one source": _one_source, "terms": _terms,
     }  # fmt: skip
     return made[name](report) if name in made else _shown(report.tables.get(name.replace(" ", "-")))
 
@@ -183,6 +194,51 @@ def _streams(report: Report) -> str:
             "times the frames of the smallest. ACC in %, subsets by their frames, forgetting in points."
         )
         header = ["row", "mean over the phases", "after the last phase", "forgetting"]
+        made.append(Table(run.name, run.name.capitalize(), header, rows, note))
+    return _shown(*made)
+
+
+def _one_source(report: Report) -> str:
+    """The same rows with and without frames of two sources in training."""
+    beside = {s.label: s for s in plain(report.summaries)}
+    made = []
+    for run in report.one_source:
+        rows = [
+            [
+                s.label,
+                only_acc(s.measures["n1"]),
+                only_acc(s.overall),
+                _overall(beside.get(s.label)),
+                pm(s.forgetting, 1),
+            ]
+            for s in plain(summarise([run]))
+        ]
+        header = ["row", "one source", "overall", "overall, with them", "forgetting"]
+        note = (
+            "Learned from frames of one source alone. ACC in %, mean over the phases; forgetting in points."
+        )
+        made.append(Table(run.name, run.name.capitalize(), header, rows, note))
+    return _shown(*made)
+
+
+def _overall(s: Summary | None) -> str:
+    return only_acc(s.overall) if s else NONE
+
+
+def _terms(report: Report) -> str:
+    """Each option by itself, on validation rooms: the newest phase beside the older ones."""
+    made = []
+    for run in report.on_validation:
+        rows = [
+            [s.label, only_acc(s.overall), only_acc(s.last), pm(s.newest, 1), pm(s.older, 1)]
+            for s in summarise([run])
+            if s.condition == "clean" and not s.mask
+        ]
+        note = (
+            "Validation rooms; ACC in %, subsets by their frames. Newest: on the phase just learned; older: "
+            "on those before it; both means over the phases."
+        )
+        header = ["row", "overall", "after the last phase", "newest", "older"]
         made.append(Table(run.name, run.name.capitalize(), header, rows, note))
     return _shown(*made)
 

@@ -116,3 +116,17 @@ def test_one_phase_forgets_nothing_that_could_be_measured() -> None:
     for measure in (continual.forgetting, continual.backward_transfer):
         with pytest.raises(ValueError, match="at least two"):
             measure([[0.5]])
+
+
+def test_newest_beside_older_phases() -> None:
+    """A method that keeps its old phases and does not learn the new one is found out."""
+    stuck = [[0.9, np.nan, np.nan], [0.9, 0.2, np.nan], [0.9, 0.8, 0.1]]
+    assert continual.newest_accuracy(stuck) == pytest.approx(0.15)
+    assert continual.older_accuracy(stuck) == pytest.approx((0.9 + 0.85) / 2)
+    hole = [[np.nan] * 3, [np.nan, 0.5, np.nan], [np.nan, 0.4, 0.7]]
+    assert continual.newest_accuracy(hole) == pytest.approx(0.7)  # nothing is older than phase 1
+    assert continual.older_accuracy(hole) == pytest.approx(0.4)
+    for alone in ([[0.5]], [[0.5, np.nan], [0.5, np.nan]]):
+        for measure in (continual.newest_accuracy, continual.older_accuracy):
+            with pytest.raises(ValueError, match=r"one phase with test frames|nothing to forget"):
+                measure(alone)

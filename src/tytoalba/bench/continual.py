@@ -74,6 +74,26 @@ def backward_transfer(matrix: ArrayLike) -> float:
     return float(np.mean(matrix[-1, old] - matrix.diagonal()[old]))
 
 
+def newest_accuracy(matrix: ArrayLike) -> float:
+    """Accuracy on the phase just learned: mean of A[k, k] over the phases that have an older one beside them.
+
+    >>> round(newest_accuracy([[0.9, 0, 0], [0.5, 0.8, 0], [0.6, 0.9, 0.7]]), 6)
+    0.75
+    """
+    matrix, later = _later_phases(matrix)
+    return float(np.mean(matrix.diagonal()[later]))
+
+
+def older_accuracy(matrix: ArrayLike) -> float:
+    """Accuracy on the older phases when another was just learned: mean over the same k of mean A[k, j < k].
+
+    >>> round(older_accuracy([[0.9, 0, 0], [0.5, 0.8, 0], [0.6, 0.9, 0.7]]), 6)
+    0.625
+    """
+    matrix, later = _later_phases(matrix)
+    return float(np.mean([np.nanmean(matrix[k, :k]) for k in later]))
+
+
 def _matrix(matrix: ArrayLike) -> tuple[Float, NDArray[np.bool_]]:
     """The matrix with NaN above the diagonal, and which phases have test frames."""
     matrix = np.array(matrix, dtype=np.float64)
@@ -104,6 +124,16 @@ def _old_phases(matrix: ArrayLike) -> tuple[Float, NDArray[np.intp]]:
             "and test frames in one before the last"
         )
     return matrix, old
+
+
+def _later_phases(matrix: ArrayLike) -> tuple[Float, NDArray[np.intp]]:
+    """The phases with test frames that come after another with test frames."""
+    matrix, old = _old_phases(matrix)
+    tested = np.flatnonzero(np.isfinite(matrix[-1]))
+    later = tested[tested > old[0]]
+    if not len(later):
+        raise ValueError("the accuracy matrix has one phase with test frames: none is newer")
+    return matrix, later
 
 
 def _weights(tested: NDArray[np.bool_], counts: ArrayLike | None) -> Float:

@@ -46,17 +46,17 @@ def fair_tables(summaries: Sequence[Summary]) -> list[Table]:
     )
     phases = "Mean over the phases of the test on the directions learned so far."
     made = [
-        _fair_table("fair", "Any direction may be answered", anywhere, "", f"{phases} {note}"),
+        _fair_table("fair", "Every row: any direction may be answered", anywhere, "", f"{phases} {note}"),
         _fair_table(
             "fair-masked",
-            "Only directions learned so far may be answered, by any row",
+            "Every row: only directions learned so far may be answered",
             taught,
             "",
             f"{phases} Scores of all other directions are left out before the answer is read. {note}",
         ),
     ]
     last = f"All directions are learned, so a mask changes nothing. {note}"
-    return [*made, _fair_table("fair-last", "After the last phase", anywhere, "last_", last)]
+    return [*made, _fair_table("fair-last", "Every row, after the last phase", anywhere, "last_", last)]
 
 
 def _fair_table(name: str, title: str, own: list[Summary], when: str, note: str) -> Table:

@@ -118,7 +118,7 @@ class Row:
             return "prior alone", self._variant_without("learns=False", "answers=anywhere", "prior alone")
         if "prior" in self.kept_bytes:
             return "tyto", self.variant
-        return "tyto without prior", self._variant_without("closed form without a prior")
+        return "tyto without prior", self._variant_without("without prior", "closed form without a prior")
 
     def _variant_without(self, *parts: str) -> str:
         """The variant without what the name of the system says already."""

@@ -79,7 +79,8 @@ class Summary:
     `intervals.MEASURES` names them: weighted by frames or by the paper's (86 % one source, 14 % two), for the
     phases or after the last; a seed that lacks a subset is left out.
     masked: answers were limited to the directions taught so far.
-    forgetting, transfer: points of ACC, of the pooled matrix. curves: mean and standard deviation over seeds,
+    forgetting, transfer: points of ACC, of the pooled matrix. newest, older: ACC on the phase just learned
+    and on those before it, means over the phases. curves: mean and standard deviation over seeds,
     (2, n_phases). matrices, sectors: mean over seeds. kept_bytes: of the first seed.
     had: what the method had beside the frames of the phases. learn_seconds: of all phases; answer_seconds: of
     a frame. After the last phase: front_back, % of single sources taken for their mirror image; quadrants, of
@@ -98,6 +99,8 @@ class Summary:
     measures: dict[str, Cell]
     forgetting: Spread
     transfer: Spread
+    newest: Spread
+    older: Spread
     curves: dict[View, dict[Metric, Float]]
     matrices: dict[View, dict[Metric, Float]]
     sectors: dict[View, dict[Metric, Float]]
@@ -205,6 +208,8 @@ def _summary(run: str, rows: list[Row]) -> Summary:
         measures={name: _measured(rows, measure) for name, measure in MEASURES.items()},
         forgetting=Spread({s: _or_nan(continual.forgetting, matrix) for s, matrix in pooled.items()}),
         transfer=Spread({s: _or_nan(continual.backward_transfer, matrix) for s, matrix in pooled.items()}),
+        newest=Spread({s: _or_nan(continual.newest_accuracy, matrix) for s, matrix in pooled.items()}),
+        older=Spread({s: _or_nan(continual.older_accuracy, matrix) for s, matrix in pooled.items()}),
         curves={view: {m: _curve(own, m) for m in METRICS} for view, own in views.items()},
         matrices={view: {m: _pooled(own, m) for m in METRICS} for view, own in views.items()},
         sectors={view: {m: _sectors(own, m) for m in METRICS} for view, own in views.items()},
@@ -329,5 +334,5 @@ def _mean(weighted: Iterable[tuple[ArrayLike, ArrayLike]]) -> Float:
 
 
 def _or_nan(measure: Callable[[ArrayLike], float], matrix: Float) -> float:
-    """A measure of old phases, NaN where there is none."""
-    return measure(matrix) if np.isfinite(matrix[:, :-1]).any() else np.nan
+    """A measure of old phases, NaN where there is none, or none is newer."""
+    return measure(matrix) if np.isfinite(matrix[-1]).sum() > 1 else np.nan

@@ -113,15 +113,18 @@ def after_table(summaries: Sequence[Summary]) -> Table:
             both(s.last_86_14),
             pm(s.forgetting, 1),
             pm(s.transfer, 1),
+            pm(s.newest, 1),
+            pm(s.older, 1),
             str(len(s.seeds)),
         ]
         for s in plain(summaries)
     ]
     note = (
         "MAE in degrees / ACC in % on all phases after the last, weighted by our frames and as the paper's "
-        "(86:14); forgetting (from the best before the last phase) and backward transfer in points of ACC."
+        "(86:14); forgetting (from the best before the last phase) and backward transfer in points of ACC. "
+        "Newest: ACC in % on the phase just learned; older: on those before it; both means over the phases."
     )
-    header = ["method", "overall", WEIGHTED, "forgetting", "backward transfer", "seeds"]
+    header = ["method", "overall", WEIGHTED, "forgetting", "backward transfer", "newest", "older", "seeds"]
     return Table("after", "After the last phase", header, rows, f"{note}{masked(plain(summaries))}")
 
 
