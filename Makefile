@@ -70,8 +70,8 @@ rerun: install ## every experiment again: SIZE=0.1 DEVICE=cuda JOBS=4 SPEECH=fol
 search: install ## every row tuned alike on validation rooms; writes the options that experiments take
 	$(BENCH) search table1 $(BENCH_OPTIONS) --cache $(RERUN)/twin.safetensors --output $(RERUN)/search --write src/tytoalba/resources/chosen/table1.toml
 
-results: install ## tables, figures and page of docs/ from the JSON in results/
-	$(BIN)/tyto report results/paper/table1.json results/learner/shipped-prior.json results/paper/expansion.json results/paper/eta.json results/paper/orders.json --output docs/results
+results: install ## docs/results.md, and tables, figures and page in docs/results/, from the JSON they name
+	$(BIN)/python tools/results_pages.py
 
 bench: install ## how fast everything is, beside its peers and the machine's ceilings: some minutes
 	$(BIN)/tyto speed

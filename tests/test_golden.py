@@ -223,7 +223,7 @@ def test_results_open_and_a_run_over_the_same_data_hits_as_often(tmp_path: Path)
             k: v for k, v in before.items() if k not in errors
         }
         assert flat(row["mae"]) == pytest.approx(flat(before["mae"]), abs=2e-4, nan_ok=True)
-        for metric in row.get("sectors", ()):
+        for metric in before.get("sectors", ()):
             found, wanted = row["sectors"][metric], before["sectors"][metric]
             assert flat(found) == pytest.approx(flat(wanted), abs=2e-4, nan_ok=True)
     for name in told.keys() - {"rows", *VARYING}:

@@ -119,9 +119,8 @@ def slowly(test: Frames, n_phases: int, n_sources: int, drift: float) -> dict[st
         "acc": matrix(0),
         "mae": matrix(1),
         "counts": [len(cells.get((n_phases - 1, j), [])) for j in range(n_phases)],
-        "sectors": {
-            name: [mean(sectors.get(s), k) for s in range(24)] for k, name in enumerate(("acc", "mae"))
-        },
+        "sectors": {"frames": [len(sectors.get(s, [])) for s in range(24)]}
+        | {name: [mean(sectors.get(s), k) for s in range(24)] for k, name in enumerate(("acc", "mae"))},
     }
 
 

@@ -35,14 +35,14 @@ def plain(summaries: Sequence[Summary], mask: Mask = "") -> list[Summary]:
 
 def fair_tables(summaries: Sequence[Summary]) -> list[Table]:
     """Every row with what it had: answers anywhere, at taught directions only, and after the last phase."""
-    words = ", ".join(f"{letter} {word}" for word, letter in LETTERS.items())
     anywhere, taught = plain(summaries), plain(summaries, "taught")
+    words = ", ".join(f"{letter} {word}" for word, letter in LETTERS.items())
+    had = f"Had, beside the frames of the phases: {words}. " if any(s.had for s in anywhere) else ""
     sure = any(s.recordings for s in anywhere)
     note = (
         f"ACC in % (within 5 degrees), mean over seeds{_SURE if sure else ''}. Overall weights one and two "
         "sources by our frames, 86:14 as the paper's. Differences are points of overall ACC (our frames)"
-        f"{_PAIRED if sure else ''}. Had, beside the frames of the phases: {words}. Keeps: training frames "
-        "kept from phase to phase."
+        f"{_PAIRED if sure else ''}. {had}Keeps: training frames kept from phase to phase."
     )
     phases = "Mean over the phases of the test on the directions learned so far."
     made = [
@@ -63,17 +63,20 @@ def _fair_table(name: str, title: str, own: list[Summary], when: str, note: str)
     others = [(f"minus {other.label}", other) for other in (joint_row(own), prior_row(own)) if other]
     views = {"one source": "n1", "two sources": "n2", "overall": "overall", WEIGHTED: "overall_86_14"}
     measures = {column: f"{when}{view}" for column, view in views.items()}
+    said = (
+        [[" ".join(LETTERS[word] for word in s.had) or NONE] for s in own] if any(s.had for s in own) else []
+    )
     rows = [
         [
             s.label,
-            " ".join(LETTERS[word] for word in s.had) or NONE,
+            *(said[i] if said else ()),
             FRAMES_KEPT[s.keeps],
             *(with_interval(s, measure) for measure in measures.values()),
             *(difference(s, other, f"{when}overall") for _, other in others),
         ]
-        for s in own
+        for i, s in enumerate(own)
     ]
-    header = ["row", "had", "keeps", *measures, *(label for label, _ in others)]
+    header = ["row", *(["had"] if said else ()), "keeps", *measures, *(label for label, _ in others)]
     itself = "" if when else masked([s for s in own if not s.mask])
     return Table(name, title, header, rows, f"{note}{itself}")
 

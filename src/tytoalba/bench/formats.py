@@ -17,14 +17,18 @@ from tytoalba.bench.summary import Summary
 
 def markdown(made: Sequence[Table]) -> str:
     """The tables as GitHub Markdown."""
-    parts = []
-    for table in made:
-        lines = [table.header, ["---"] + ["---:"] * (len(table.header) - 1)]
-        lines += [[markdown_text(cell) for cell in row] for row in table.rows]
-        lines[0] = [markdown_text(cell) for cell in table.header]
-        body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        parts.append(f"## {markdown_text(table.title)}\n\n{body}\n\n{markdown_text(table.note)}\n")
-    return "\n".join(parts)
+    return "\n".join(
+        f"## {markdown_text(table.title)}\n\n{markdown_table(table)}\n\n{markdown_text(table.note)}\n"
+        for table in made
+    )
+
+
+def markdown_table(table: Table) -> str:
+    """The table alone, without title and note."""
+    lines = [table.header, ["---"] + ["---:"] * (len(table.header) - 1)]
+    lines += [[markdown_text(cell) for cell in row] for row in table.rows]
+    lines[0] = [markdown_text(cell) for cell in table.header]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def latex(made: Sequence[Table]) -> str:

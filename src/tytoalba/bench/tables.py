@@ -129,9 +129,9 @@ def memory_table(summaries: Sequence[Summary]) -> Table:
     """What each method carries from phase to phase, and the time it takes, beside how good it is."""
     rows = []
     for s in plain(summaries):
-        largest = sorted(s.kept_bytes.items(), key=lambda item: -item[1])[:4]
+        largest = sorted(s.kept_bytes.items(), key=lambda item: -item[1])[:2]
         names = ", ".join(f"{name} {size(n)}" for name, n in largest) or NONE
-        more = f", {len(s.kept_bytes) - 4} more" if len(s.kept_bytes) > 4 else ""
+        more = f", {len(s.kept_bytes) - 2} more" if len(s.kept_bytes) > 2 else ""
         taken = [pm(s.learn_seconds, 1), milliseconds(s.answer_seconds)]
         carried = size(sum(s.kept_bytes.values()))
         rows.append([s.label, only_acc(s.last), s.keeps, carried, *taken, names + more])
@@ -155,8 +155,8 @@ def context_table(summaries: Sequence[Summary]) -> Table:
         if set(cells) - {NONE}:
             rows.append([s.label, only_acc(s.overall), *cells])
     note = (
-        "ACC in %, mean over the phases, subsets by their frames; scores averaged over so many neighbouring "
-        "frames on each side."
+        "ACC in %, mean over the phases, subsets by their frames; scores averaged over neighbouring frames, "
+        "that many on each side."
     )
     header = ["method", "one frame", *(f"{n} on each side" for n in counts)]
     return Table("context", "Neighbouring frames", header, rows, note)
