@@ -281,8 +281,8 @@ def _simulated(
             steps = _steps(announce, f"{part.name}, noisy")
             noisy = simulate_noisy(smaller, part.name, noises, gcc, processes=processes, on_progress=steps)
             tests |= {(str(n), part.name): _frames(m) for n, m in zip(noises, noisy, strict=True)}
-    noisy = _frames(train[1]) if noisy_train else None
-    return BenchData(name, _frames(train[0]), _frames(valid), tests, simulation.array, gcc, noisy)
+    heard = _frames(train[1]) if noisy_train else None
+    return BenchData(name, _frames(train[0]), _frames(valid), tests, simulation.array, gcc, heard)
 
 
 def _recorded(
@@ -324,11 +324,11 @@ def _recorded(
             tests |= {(str(n), part): _frames(m) for n, m in zip(noises, noisy, strict=True)}
     valid = _frames(features("valid")) if by_part["valid"] else None
     parts = _frames(features("train")), valid, tests
-    noisy = None
+    heard = None
     if noisy_train:
         steps, noise = _steps(announce, "train, noisy"), SceneNoise(SyntheticVoices())
-        noisy = extract_noisy(by_part["train"], [noise], gcc, processes=processes, on_progress=steps)[0]
-    return BenchData(name, *parts, recordings[0].array, gcc, _frames(noisy) if noisy else None)
+        heard = extract_noisy(by_part["train"], [noise], gcc, processes=processes, on_progress=steps)[0]
+    return BenchData(name, *parts, recordings[0].array, gcc, _frames(heard) if heard else None)
 
 
 def _from_mat(name: str, files: Files) -> BenchData:
