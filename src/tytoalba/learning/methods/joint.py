@@ -187,8 +187,9 @@ class Joint(Gradient["Network"]):
         n_sources = present.sum(axis=1)
         kept = np.isin(n_sources, (1, 2)) & (taught[classes] | ~present).all(axis=1)
         X, azimuth = X[kept], azimuth[kept]
-        if not len(X):
-            return None  # nothing to judge by: all epochs
+        if not len(X):  # nothing to judge by
+            self._asked = self.recipe.epochs
+            return None
 
         def judge(network: Network) -> float:
             self._asked += 1
