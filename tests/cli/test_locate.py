@@ -179,7 +179,7 @@ def test_sound_through_standard_input(tyto: Tyto, monkeypatch: pytest.MonkeyPatc
     [
         ("a.wav -M m.model --taught-only", "a model does not tell where it was taught: ask the state"),
         ("a.wav -M k.tyto --array pepper", "leave out --array, --method and --band"),
-        ("a.wav -M k.tyto --sources 3", "--sources takes auto or a number from 1 to 2, got '3'"),
+        ("a.wav -M k.tyto --sources 4", "--sources takes auto or a number from 1 to 3, got '4'"),
         ("a.wav -a pepper --sources 4", "--sources takes auto or a number from 1 to 3, got '4'"),
         ("a.wav -a pepper --sources many", "--sources takes auto or a number from 1 to 3"),
         ("a.wav -a pepper --band low", "a band is LOW-HIGH in Hz"),

@@ -87,7 +87,8 @@ def locate(
         ),
     ] = None,
     sources: Annotated[
-        str | None, typer.Option(help="How many sources to report per frame, or auto; default: 1.")
+        str | None,
+        typer.Option(help="How many sources to report per frame, or auto: as many as there are; default: 1."),
     ] = None,
     context: Annotated[
         int, typer.Option(help="Frames on each side to average with; 4 for what stands still.")
@@ -154,8 +155,9 @@ def locate(
     """Tell where the sound of a recording comes from, frame by frame (170 ms, every 85 ms).
 
     Azimuth is in degrees: 0 is the array's front, 90 its left. Score is the height of the method's map there;
-    probability the chance to be within 5 degrees, which a prior and a model know. Any format that libsndfile
-    reads, sealed or plain. Lines come while the recording is read.
+    probability the chance to be within 5 degrees, which a prior and a model know. "-" is silence; "unsure":
+    somebody is there, but no direction is likely enough to be told. Any format that libsndfile reads, sealed
+    or plain. Lines come while the recording is read.
 
     Examples:
 
@@ -267,12 +269,13 @@ def _print_all(
     if form == "csv":
         print(csv_line([*["file"] * several, *CSV_HEAD]), file=target, flush=True)
     for recording in recordings:
-        n_frames = n_found = 0
+        n_frames = n_found = n_unsure = 0
 
         def counted(found: Iterable[Located]) -> Iterator[Located]:
-            nonlocal n_frames, n_found
+            nonlocal n_frames, n_found, n_unsure
             for frame in found:
                 n_frames, n_found = n_frames + 1, n_found + bool(frame.azimuth)
+                n_unsure += frame.unsure
                 if kept is not None:
                     kept.append(frame)
                 yield frame
@@ -280,7 +283,8 @@ def _print_all(
         frames = counted(located(recording.sound(array), by, **how))
         for line in FORMATS[form](frames, shown(recording.name) if several else ""):
             print(line, file=target, flush=True)
-        say(f"{recording.name}: {plural(n_frames, 'frame')}, {n_found} with a direction")
+        unsure = f", {n_unsure} unsure" if n_unsure else ""
+        say(f"{recording.name}: {plural(n_frames, 'frame')}, {n_found} with a direction{unsure}")
 
 
 @contextmanager
@@ -392,7 +396,7 @@ def _located_by(
 
     if method or array or band:
         raise TytoError("a model has its own array and bands: leave out --array, --method and --band")
-    return read(model, keys, unsigned), {"n_sources": _sources(sources, 2)}
+    return read(model, keys, unsigned), {"n_sources": _sources(sources, 3)}
 
 
 def _sources(text: str, most: int) -> int | Literal["auto"]:
@@ -411,7 +415,7 @@ def json_lines(found: Iterable[Located], name: str) -> Iterator[str]:
 
 
 def csv_lines(found: Iterable[Located], name: str) -> Iterator[str]:
-    """One line per direction; silent frames have none."""
+    """One line per direction; frames without one, silent or unsure, have none."""
     for frame in found:
         chances = frame.probability or ("",) * frame.n_sources
         for row in zip(frame.azimuth, frame.score, chances, strict=True):
@@ -447,7 +451,7 @@ def table_lines(found: Iterable[Located], name: str) -> Iterator[str]:
         if not number:
             known = frame.probability is not None
             yield _table_line("time (s)", "azimuth (degrees)", "score", "probability" if known else "")
-        angles = ", ".join(f"{a:.0f}" for a in frame.azimuth) or "-"
+        angles = ", ".join(f"{a:.0f}" for a in frame.azimuth) or ("unsure" if frame.unsure else "-")
         heights, chances = (
             ", ".join(f"{value:.2f}" for value in each or ()) for each in (frame.score, frame.probability)
         )

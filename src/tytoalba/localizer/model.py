@@ -113,9 +113,9 @@ class Model:
                 result[rows] += (view.back(found[:, :n]) + prior) / len(views)
         return result if self.offset is None else moved(result, self.offset)
 
-    def srp_maps(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """SRP-PHAT maps (n_frames, 360) of the same features, with directions put right by the offset."""
-        maps = self.prior.srp_maps(X)
+    def lone_waves(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What SRP-PHAT adds to the scores (`Prior.lone_waves`), with directions put right by the offset."""
+        maps = self.prior.lone_waves(X)
         return maps if self.offset is None else moved(maps, self.offset)
 
     def coarse(self) -> Model:
