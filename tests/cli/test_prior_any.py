@@ -42,7 +42,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_it_is_made_judged_and_found(tyto: Tyto, tmp_path: Path) -> None:
     shipped = shared_weights()
     stopped = tyto("prior-any", tmp_path / "frames", *TINY, "--overlap", "--minutes", "0").error
-    assert "the same command goes on there" in stopped
+    assert "the same command goes on" in stopped
     made = tyto("prior-any", tmp_path / "frames", *TINY, "--json")
     found = json.loads(made.out)
     assert found["about"]["arrays"] == 2

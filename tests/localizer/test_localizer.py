@@ -22,6 +22,7 @@ from tytoalba import Localizer
 from tytoalba.bench.plots import plot_evidence
 from tytoalba.data.recording import Recording
 from tytoalba.errors import FileError, TytoError, UnknownLessonError
+from tytoalba.learning.prior.confidence import usual_confidence
 from tytoalba.learning.prior.decisions import Decision, decide
 from tytoalba.learning.tyto import Lesson
 from tytoalba.localizer.state import DEFAULTS, State
@@ -158,9 +159,10 @@ def test_context_is_the_average_over_neighbours(fresh: Localizer) -> None:
     sound = plane_wave(ARRAY, 300.0, 0.9, noise=3.0)
     model = fresh.model
     X = fresh._frontend.features(frames(sound, LENGTH, LENGTH // 2))
-    maps = model.scores(X) + model.lone_waves(X)
+    scores = model.scores(X)
+    lone = model.lone_waves(X, scores)
     near = [np.abs(np.arange(len(X)) - t) <= 2 for t in range(len(X))]
-    averaged = [maps[n].mean(axis=0) for n in near]
+    averaged = [np.maximum(scores[n].mean(axis=0), lone[n].mean(axis=0)) for n in near]
     expected = [decide(m[None], prior().confidence, 1, n.sum()) for m, n in zip(averaged, near, strict=True)]
     found = fresh.locate(sound, context=2)
     for f, decision, m in zip(found, expected, averaged, strict=True):
@@ -538,12 +540,13 @@ def test_foreign_files_are_refused_and_never_run(tmp_path: Path, taught_bytes: b
     assert not sprung.exists()
 
 
-def test_a_file_that_lacks_a_calibration_says_so() -> None:
+def test_a_file_that_lacks_a_calibration_has_the_usual_one() -> None:
     bare = replace(prior(), constants={})
     localizer = new(prior=bare)
     again = Localizer.from_bytes(localizer.to_bytes())
-    with pytest.raises(TytoError, match="was not calibrated"):
-        again.locate(A)
+    assert again.model.prior.confidence == usual_confidence()
+    for found in again.locate(A, n_sources="auto"):
+        assert len(chances(found)) == found.n_sources
 
 
 def test_it_works_without_torch_and_without_the_extra_for_privacy(tmp_path: Path) -> None:

@@ -166,7 +166,8 @@ def _way(prior: Prior) -> MapsOf:
 
     def way(cut: Float) -> Float:
         X = np.asarray(gcc(cut), np.float32).reshape(len(cut), -1)
-        return both_sides(prior, X) + prior.lone_waves(X)
+        maps = both_sides(prior, X)
+        return np.maximum(maps, prior.lone_waves(X, maps))
 
     return way
 

@@ -501,7 +501,8 @@ class Localizer:
         """What is found in the frames of a labelled recording with that many sources, without context."""
         X, azimuth = self._frontend.labelled(recording)
         X = X[np.isfinite(azimuth).sum(axis=1) == n_sources]
-        maps = self.model.scores(X) + self.model.lone_waves(X)
+        maps = self.model.scores(X)
+        maps = np.maximum(maps, self.model.lone_waves(X, maps))
         decision = self._decision(maps, n_sources, 1)
         return replace(decision, azimuth=self._mounted(maps, decision.azimuth))
 
@@ -806,13 +807,14 @@ class _Decider:
         """Scores of the learner and lone waves, (n_frames, 2, 360), in the frame of the prior."""
         model, frontend = self.localizer.model, self.localizer._frontend
         X = frontend.features(frames) if weighed is None else frontend.flat(weighed)
-        return np.stack([model.scores(X), model.lone_waves(X)], axis=1)
+        scores = model.scores(X)
+        return np.stack([scores, model.lone_waves(X, scores)], axis=1)
 
     def steady_noise(self) -> SteadyNoise | None:
         return self.localizer._frontend.steady_noise()
 
     def decide(self, maps: Float, n_averaged: NDArray[np.intp] | int = 1) -> Found:
-        localizer, learned = self.localizer, maps.sum(axis=1)
+        localizer, learned = self.localizer, maps.max(axis=1)
         decision = localizer._decision(learned, self.n_sources, n_averaged)
         azimuth, array = decision.azimuth, localizer.array
         if self.taught_only:

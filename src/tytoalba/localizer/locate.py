@@ -228,7 +228,7 @@ class MapFinder:
         mapper = self._mapper
         if not isinstance(mapper, PriorMaps):
             return Found(*self._peaks(maps[:, 0]), None)
-        once, sure = self.array.without_images(mapper.mounted(maps.sum(axis=1))), mapper.prior.confidence
+        once, sure = self.array.without_images(mapper.mounted(maps.max(axis=1))), mapper.prior.confidence
         if self.n_sources == "auto":
             found = count_sources(once, sure, n_averaged)
             return Found(found.azimuth, self._heights(once, found.azimuth), found.probability)

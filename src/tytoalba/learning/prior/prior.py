@@ -55,6 +55,8 @@ FRAME_GRID = {"logits": 8.0, "sound": 16.0}
 BLOCK, GPU_BLOCK = 8, 4096
 """Frames at a time."""
 FORMAT, VERSION = "tytoalba-prior", 2
+DEAF = (0.55, 0.3)
+"""Heights of a prior's map: below the first it may hear nobody, below the second it does not."""
 LONE = (0.5, 0.6)
 """Heights of an SRP-PHAT map: from the first on there may be a lone wave, from the second on there is. Speech
 in rooms is seldom as high; a plane wave with noise 10 dB below it has 0.6 to 0.8."""
@@ -281,16 +283,16 @@ class Prior:
         maps: NDArray[np.float32] = (whole[:, None] @ self._map_matrix)[:, 0]
         return maps
 
-    def lone_waves(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
+    def lone_waves(self, X: NDArray[np.floating], maps: NDArray[np.floating]) -> NDArray[np.float32]:
         """SRP-PHAT maps (n_frames, 360) of frames in which these show one wave and little else; 0 in others.
 
-        A prior knows speech in rooms. What is added to its scores by these is hiss, tones and the like from
-        nearby, which it would rather ignore.
+        A prior knows speech in rooms. These know hiss, tones and the like, which it would rather ignore: of
+        both maps the higher value counts. maps: of the prior; where it hears somebody, it is believed.
         """
-        maps = self.srp_maps(X)
-        first, fully = LONE
-        share = ((maps.max(axis=1, initial=0.0) - first) / (fully - first)).clip(0.0, 1.0)
-        return np.asarray(maps * share[:, None], np.float32)
+        waves = self.srp_maps(X)
+        heights = (waves.max(axis=1, initial=0.0), LONE), (maps.max(axis=1, initial=0.0), DEAF)
+        clear, deaf = (((high - a) / (b - a)).clip(0.0, 1.0) for high, (a, b) in heights)
+        return np.asarray(waves * (clear * deaf)[:, None], np.float32)
 
     @cached_property
     def _map_matrix(self) -> NDArray[np.float32]:

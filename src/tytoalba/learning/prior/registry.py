@@ -122,7 +122,7 @@ def both_sides(prior: Prior, X: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class PriorMaps:
-    """The maps of an array's prior: call it with (n_frames, n_mics, n_samples) -> (n_frames, 360).
+    """The maps of an array's prior: call it with (n_frames, n_mics, n_samples) -> (n_frames, 360), in 0..1.
 
     How the array is mounted (yaw) turns the answers.
     """
@@ -153,7 +153,7 @@ class PriorMaps:
 
     def __call__(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
         """Maps of frames."""
-        return self.mounted(self.both(frames).sum(axis=1))
+        return self.mounted(self.both(frames).max(axis=1))
 
     def both(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
         """Scores of the network and lone waves beside them, (n_frames, 2, 360), in the frame of the prior."""
@@ -163,7 +163,8 @@ class PriorMaps:
     def both_of(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """The same of features (n_frames, n_looks, n_pairs, n_lags)."""
         X = features.reshape(len(features), self.prior.gcc.n_features)
-        return np.stack([both_sides(self.prior, X), self.prior.lone_waves(X)], axis=1)
+        maps = both_sides(self.prior, X)
+        return np.stack([maps, self.prior.lone_waves(X, maps)], axis=1)
 
     def steady_noise(self) -> SteadyNoise:
         """What weighs the features of sound that runs."""
