@@ -226,7 +226,7 @@ ROWS = {
 
 def table(page: Path, heading: str) -> list[list[str]]:
     """The rows of the table whose heading begins so."""
-    (found,) = re.findall(rf"^{re.escape(heading)}.*\n\|[-|]+\n((?:\|.*\n)+)", page.read_text("utf-8"), re.M)
+    (found,) = re.findall(rf"^{re.escape(heading)}.*\n\|[-|:]+\n((?:\|.*\n)+)", page.read_text("utf-8"), re.M)
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in found.splitlines()]
 
 
