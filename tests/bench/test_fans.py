@@ -125,4 +125,4 @@ def test_the_command(tyto: Tyto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert json.loads(results.read_text())["scenes"] == 3
     refused = tyto("bench", "fans", "--results", tmp_path)
     assert refused.code != 0
-    assert "is a directory" in refused.err
+    assert "is a folder" in refused.err

@@ -69,12 +69,8 @@ def measure_confidence(
     n_scenes: calm ones, and as many wild ones, for each array.
     """
     mics = [one if isinstance(one, MicArray) else load_array(one) for one in arrays]
-    if (
-        part not in ("valid", "test")
-        or not 1 <= n_scenes < 10_000
-        or not mics
-        or min(contexts, default=-1) < 0
-    ):
+    possible = part in ("valid", "test") and 1 <= n_scenes < 10_000 and min(contexts, default=-1) >= 0
+    if not possible or not mics or seed < 0:
         raise TytoError(
             "parts are valid and test, scenes 1 to 9999, contexts and seed 0 or more, arrays at least one; "
             f"got {part}, {n_scenes}, {list(contexts)}, {seed} and {len(mics)}"

@@ -349,8 +349,6 @@ def confidence(
     from tytoalba.bench.confidence import measure_confidence
     from tytoalba.data.simulation.acoustics import FAMILIES
 
-    if results and results.is_dir():
-        raise TytoError(f"{results} is a directory, not a file to write")
     with progress_bar("scenes") as steps:
         measured = measure_confidence(
             arrays or ["respeaker-usb-4", "respeaker-6mic"],

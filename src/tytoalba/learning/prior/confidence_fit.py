@@ -133,6 +133,8 @@ def gathered(scenes: Sequence[SceneMaps], contexts: Sequence[int]) -> tuple[Floa
 
 def right_directions(found: Float, true: Float) -> Bool:
     """Which of the directions (n_frames, k) are within 5 degrees of a source of their own, if k talk."""
+    if not len(found):
+        return np.zeros(found.shape, np.bool_)
     k = found.shape[1]
     errors = match(np.where(np.isnan(found), found[:, :1] + 180.0, found), true[:, :k])
     return np.asarray(within(errors))
