@@ -378,6 +378,19 @@ def test_machines_of_the_docs_are_what_was_measured(page: str, part: str) -> Non
         assert cells == [cell(row, name) for name in ("acc5", "machine_later") for row in both]
 
 
+def test_how_sure_priors_are_is_what_the_docs_say() -> None:
+    measured = json.loads((ROOT / "results" / "confidence" / "test.json").read_text("utf-8"))
+    rows = {(row["prior"], row["scenes"], row["context"]): row for row in measured["rows"]}
+    found = table(ROOT / "docs" / "benchmarks.md", "| prior | scenes | context | one asked")
+    assert len(found) == 8
+    for prior, scenes, context, *cells in found:
+        row = rows[prior, scenes, int(context)]
+        for asked, cell in zip(("1", "2", "3", "auto"), cells, strict=False):
+            said, right, error = (row["asked"][asked][name] for name in ("said", "right", "error"))
+            assert cell == f"{said:.2f} / {right:.2f} / {error:.3f}"
+        assert cells[-1] == " / ".join(f"{100 * share:.0f}" for share in row["counted"])
+
+
 def test_the_network_for_every_array_is_as_good_as_the_docs_say() -> None:
     rows = json.loads((ROOT / "results" / "priors" / "any.json").read_text("utf-8"))["judged"]
     found = table(ROOT / "docs" / "experiments.md", "| arrays | scenes | sources")

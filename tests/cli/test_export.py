@@ -82,7 +82,7 @@ REFUSED = (
     ("export -o k.model", "say which state to export, and where to"),
     ("export k.tyto --onnx -o k.onnx --precision half", "precision must be one of same, fast"),
     ("export k.tyto --onnx -o k.onnx --plain", "--plain is for --exact"),
-    ("export k.tyto --onnx -o a.wav", "is no ONNX file of tytoalba and stays as it is"),
+    ("export k.tyto --onnx -o a.wav", "is not an ONNX file of tytoalba and stays as it is"),
 )
 
 

@@ -27,7 +27,7 @@ from tytoalba.errors import TytoWarning
 STEER = "x\x1b]0;gone\x07\x1b[31m\u202e\x9b2J\nerror: all is lost"
 SECRET = "AGE-SECRET-KEY-1QQPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQQPZRY9X8GF2TVDW0S3JN54KHCE6M"
 PEM = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIASECRETSECRETSECRET\n-----END PRIVATE KEY-----"
-SLOW = {"speed", "prior", "prior-any", "simulate", "bench run", "features", "bench fans"}
+SLOW = {"speed", "prior", "prior-any", "simulate", "bench run", "features", "bench fans", "bench confidence"}
 """Commands that would do long work with what is hostile here; they get an option that does not exist, too."""
 
 

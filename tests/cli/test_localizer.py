@@ -423,6 +423,32 @@ def test_info_tells_in_words_and_in_a_picture(tyto: Tyto, folder: Path) -> None:
     assert "Everything that the file holds" in ran.out
 
 
+def test_a_state_behind_an_older_prior_says_so_and_goes_on(
+    tyto: Tyto, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is another prior of the array one day: the state keeps its own, learns, forgets and merges."""
+    assert "prior:" not in tyto("info", "k.tyto").out
+    assert informed(tyto, "k.tyto")["prior_is_newest"] is True
+    before = Path("k.tyto").read_bytes()
+    prior = store.read("k.tyto").state.prior
+    weights = prior.weights | {"leave": prior.weights["leave"] + np.int16(1)}
+    (folder / "priors").mkdir()
+    replace(prior, weights=weights).save(folder / "priors" / "newer.safetensors")
+    monkeypatch.setenv("TYTO_PRIORS", str(folder / "priors"))
+    assert "prior: not the one that tyto has for this array today" in tyto("info", "k.tyto").out
+    assert informed(tyto, "k.tyto")["prior_is_newest"] is False
+    assert tyto("new", "like.tyto", "--like", "k.tyto").code == 0
+    assert tyto("teach", "like.tyto", "b.wav", "--at", "77").code == 0
+    assert tyto("merge", "k.tyto", "like.tyto").code == 0
+    assert tyto("forget", "k.tyto", "b.wav", "--at", "77").code == 0
+    assert Path("k.tyto").read_bytes() == before
+    assert tyto("locate", "a.wav", "--model", "k.tyto").code == 0
+    assert tyto("new", "today.tyto", "--array", ARRAY).code == 0
+    assert informed(tyto, "today.tyto")["prior_is_newest"] is True
+    refused = tyto("merge", "today.tyto", "like.tyto", "--unsigned").error
+    assert "seed" in refused or "differ in their prior: each keeps the one" in refused
+
+
 def test_names_from_elsewhere_are_shown_and_not_obeyed(tyto: Tyto, folder: Path) -> None:
     localizer = store.read("k.tyto").owned_by("")
     localizer.teach(folder / "b.wav", 77.0, who="eve", keep=True, when=10**17)

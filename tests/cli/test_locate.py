@@ -135,7 +135,9 @@ def test_unsure_and_untaught_answers_are_left_out(tyto: Tyto, folder: Path) -> N
         return tyto("locate", "a.wav", "--model", "k.tyto", *options).out
 
     assert shown("--taught-only", "--at-least", "0.1") == shown()
-    assert all(line.endswith("  -") for line in shown("--at-least", "1").splitlines()[1:])
+    assert all(
+        line.endswith("  unsure") for line in shown("--at-least", "1").splitlines()[1:]
+    )  # and no silence
     write_wave(folder / "b.wav", 90.0, 1.0)
     assert tyto("locate", "b.wav", "--model", "k.tyto", "--csv").out.count("\n") > 5
     assert tyto("locate", "b.wav", "--model", "k.tyto", "--csv", "--taught-only").out.count("\n") == 1
@@ -179,7 +181,7 @@ def test_sound_through_standard_input(tyto: Tyto, monkeypatch: pytest.MonkeyPatc
     [
         ("a.wav -M m.model --taught-only", "a model does not tell where it was taught: ask the state"),
         ("a.wav -M k.tyto --array pepper", "leave out --array, --method and --band"),
-        ("a.wav -M k.tyto --sources 3", "--sources takes auto or a number from 1 to 2, got '3'"),
+        ("a.wav -M k.tyto --sources 4", "--sources takes auto or a number from 1 to 3, got '4'"),
         ("a.wav -a pepper --sources 4", "--sources takes auto or a number from 1 to 3, got '4'"),
         ("a.wav -a pepper --sources many", "--sources takes auto or a number from 1 to 3"),
         ("a.wav -a pepper --band low", "a band is LOW-HIGH in Hz"),
@@ -250,7 +252,7 @@ def test_a_table_of_80_columns(tyto: Tyto, recording: Path) -> None:
 def test_json_lines(tyto: Tyto, recording: Path) -> None:
     rows = rows_of(tyto("locate", recording, "-a", "pepper", "--json"))
     assert len(rows) == 10
-    assert all(set(row) == {"time", "azimuth", "score", "probability"} for row in rows)
+    assert all(set(row) == {"time", "azimuth", "score", "probability", "unsure"} for row in rows)
     assert rows[0]["time"] == pytest.approx(4096 / 48000, abs=1e-4)
     assert [row["azimuth"] for row in rows[:4]] == [[140.0]] * 4
     assert [row["azimuth"] for row in rows[-3:]] == [[]] * 3

@@ -34,12 +34,15 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(judge, "Scenes", partial(Scenes, seconds=1.0))
     monkeypatch.setattr(make, "builtin_arrays", lambda: {"usb": load_array("respeaker-usb-4")})
     monkeypatch.setattr(make.AnySettings, "strange", 0)
-    monkeypatch.setattr(make, "judged", partial(judge.judged, families=("anechoic",)))
+    monkeypatch.setattr(make, "FAMILIES", ("anechoic",))
+    monkeypatch.setattr(make, "trusted_weights", partial(judge.trusted_weights, n_scenes=4))
 
 
 @pytest.mark.usefixtures("small")
 def test_it_is_made_judged_and_found(tyto: Tyto, tmp_path: Path) -> None:
     shipped = shared_weights()
+    stopped = tyto("prior-any", tmp_path / "frames", *TINY, "--overlap", "--minutes", "0").error
+    assert "the same command goes on" in stopped
     made = tyto("prior-any", tmp_path / "frames", *TINY, "--json")
     found = json.loads(made.out)
     assert found["about"]["arrays"] == 2
@@ -50,6 +53,7 @@ def test_it_is_made_judged_and_found(tyto: Tyto, tmp_path: Path) -> None:
     prior, _ = fitting_prior(random_arrays.random_array(9, 0))
     assert isinstance(prior, SharedPrior)
     assert prior.width == 4
+    assert prior.constants["confidence"] == prior.confidence.to_dict()
     again = tyto("prior-any", tmp_path / "frames", *TINY)  # nothing is simulated or trained again
     assert "calm" in again.out
 
@@ -58,6 +62,10 @@ def test_refusals(tyto: Tyto, tmp_path: Path) -> None:
     assert "leave -o and --results out" in refused(tyto, tmp_path, "--ship", "-o", tmp_path / "x")
     assert "at least 10 steps" in refused(tyto, tmp_path, "--steps", "3")
     assert "rooms at least 5" in refused(tyto, tmp_path, "--rooms", "1")
+    assert "no acoustics called 'cave'" in refused(tyto, tmp_path, "--leave-out", "cave")
+    assert "leave --ship out" in refused(tyto, tmp_path, "--leave-out", "hybrid", "--ship")
+    for batch in ("8", "0x4", "axb", "4x4x4"):
+        assert "--batch takes arrays and frames of each" in refused(tyto, tmp_path, "--batch", batch)
 
 
 def refused(tyto: Tyto, folder: Path, *options: Any) -> str:

@@ -22,12 +22,12 @@ from tytoalba import Localizer
 from tytoalba.bench.plots import plot_evidence
 from tytoalba.data.recording import Recording
 from tytoalba.errors import FileError, TytoError, UnknownLessonError
-from tytoalba.learning.prior.decisions import Decision, count_sources
+from tytoalba.learning.prior.confidence import usual_confidence
+from tytoalba.learning.prior.decisions import Decision, decide
 from tytoalba.learning.tyto import Lesson
-from tytoalba.localizer.localizer import SOURCE
 from tytoalba.localizer.state import DEFAULTS, State
 from tytoalba.localizer.stream import Located
-from tytoalba.signal.angles import distance, encode, refine
+from tytoalba.signal.angles import distance, refine
 from tytoalba.signal.array import load_array
 from tytoalba.signal.audio import frames
 
@@ -110,16 +110,15 @@ def test_one_two_or_as_many_as_there_are(fresh: Localizer, places: tuple[float, 
             assert min(distance(a, place) for a in f.azimuth) < 6
 
 
-def test_what_srp_phat_says_is_added_where_the_prior_wants_it() -> None:
-    blends = prior().constants["blends"]
-    heavy = {n: blend | {"weight": 100.0, "margin": 1.0} for n, blend in blends.items()}
-    localizer = new(prior=replace(prior(), constants=prior().constants | {"blends": heavy}))
-    maps, srp = encode([[50.0]]), 0.1 * encode([[222.0]])  # the louder one after it was weighed
-    for n_sources in (1, 2):
-        found = localizer._decision(maps, srp, n_sources)[0]
-        assert np.nanmin(distance(found.azimuth, 222.0)) < 1, n_sources
-    counted = count_sources(maps, localizer.model.prior.counting(), max_sources=2, threshold=SOURCE)
-    np.testing.assert_array_equal(localizer._decision(maps, srp, "auto")[0].azimuth, counted.azimuth)
+def test_somebody_whose_direction_is_unsure_is_not_nobody(fresh: Localizer) -> None:
+    noise = 0.1 * np.random.default_rng(3).standard_normal((ARRAY.n_mics, 8 * LENGTH)).astype(np.float32)
+    noise[:, 6 * LENGTH :] = 0.0
+    for options in ({"n_sources": "auto"}, {"at_least": 0.999}, {"taught_only": True}):
+        found = fresh.locate(noise, **options)
+        assert all(f.unsure == (not f.azimuth) for f in found[:9])
+        assert all(f.unsure for f in found[:9]) or options == {"n_sources": "auto"}
+        assert not any(f.unsure or f.azimuth for f in found[-2:])
+    assert not any(f.unsure for f in fresh.locate(plane_wave(ARRAY, 80.0, 0.6)))
 
 
 def test_silence_has_no_direction(fresh: Localizer) -> None:
@@ -157,7 +156,7 @@ def test_what_was_never_taught_can_be_left_out(name: str, yaw: float) -> None:
 def test_taught_means_within_ten_degrees(fresh: Localizer, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = np.array([[100.0], [110.0], [110.6], [89.4], [90.0]])
     monkeypatch.setattr(Localizer, "evidence", property(lambda _: np.eye(360, dtype=np.int64)[100]))
-    decided = Decision(answers, np.full((5, 1), 0.5)), np.zeros((5, 360))
+    decided = Decision(answers, np.full((5, 1), 0.5))
     monkeypatch.setattr(Localizer, "_decision", lambda *_: decided)
     found = fresh.locate(plane_wave(ARRAY, 0.0, 0.52), taught_only=True)
     assert [f.n_sources for f in found] == [1, 1, 0, 0, 1]
@@ -167,12 +166,13 @@ def test_context_is_the_average_over_neighbours(fresh: Localizer) -> None:
     sound = plane_wave(ARRAY, 300.0, 0.9, noise=3.0)
     model = fresh.model
     X = fresh._frontend.features(frames(sound, LENGTH, LENGTH // 2))
-    maps, fallback = model.scores(X), prior().srp_maps(X)
+    scores = model.scores(X)
+    lone = model.lone_waves(X, scores)
     near = [np.abs(np.arange(len(X)) - t) <= 2 for t in range(len(X))]
-    averaged = [(maps[n].mean(axis=0), fallback[n].mean(axis=0)) for n in near]
-    expected = [prior().blend(1)(m[None], f[None], 1) for m, f in averaged]
+    averaged = [np.maximum(scores[n].mean(axis=0), lone[n].mean(axis=0)) for n in near]
+    expected = [decide(m[None], prior().confidence, 1, n.sum()) for m, n in zip(averaged, near, strict=True)]
     found = fresh.locate(sound, context=2)
-    for f, decision, (m, _) in zip(found, expected, averaged, strict=True):
+    for f, decision, m in zip(found, expected, averaged, strict=True):
         assert distance(f.azimuth[0], refine(m[None], decision.azimuth)[0, 0]) < 0.02  # between the degrees
         assert chances(f)[0] == pytest.approx(decision.probability[0, 0], abs=1e-4)
     assert found != fresh.locate(sound)
@@ -384,7 +384,7 @@ LIKE: dict[str, Callable[[], Localizer]] = {
         (lambda o: o.merge(LIKE["array"]()), "differ in their array or how it is mounted"),
         (lambda o: o.merge(LIKE["prior"]()), "differ in their prior"),
         (lambda o: o.merge(LIKE["model"]()), "this is a model"),
-        (lambda o: o.locate(A, n_sources=3), "n_sources must be 1, 2 or 'auto', got 3"),
+        (lambda o: o.locate(A, n_sources=4), "n_sources must be 1, 2, 3 or 'auto', got 4"),
         (lambda o: o.locate(A, n_sources="two"), "n_sources must be"),
         (lambda o: Localizer(o.model).locate(A, taught_only=True), "ask the state that it was made from"),
     ],
@@ -547,12 +547,13 @@ def test_foreign_files_are_refused_and_never_run(tmp_path: Path, taught_bytes: b
     assert not sprung.exists()
 
 
-def test_a_file_that_lacks_a_calibration_says_so() -> None:
+def test_a_file_that_lacks_a_calibration_has_the_usual_one() -> None:
     bare = replace(prior(), constants={})
     localizer = new(prior=bare)
     again = Localizer.from_bytes(localizer.to_bytes())
-    with pytest.raises(TytoError, match="was not calibrated"):
-        again.locate(A)
+    assert again.model.prior.confidence == usual_confidence()
+    for found in again.locate(A, n_sources="auto"):
+        assert len(chances(found)) == found.n_sources
 
 
 def test_it_works_without_torch_and_without_the_extra_for_privacy(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def prior() -> Prior:
     weights = {name: rng.integers(-24, 25, shape) / 64 for name, shape in shapes.items()}
     made = Prior.quantised(ARRAY, gcc, weights, about={"n_frames": 1}).with_frames(features(3, 99))
     calibrated = Prior.load(shipped_priors()["respeaker-usb-4"]).constants
-    return replace(made, constants={name: calibrated[name] for name in ("blends", "counting")})
+    return replace(made, constants={"counting": calibrated["counting"]})
 
 
 @cache

@@ -22,11 +22,12 @@ from tytoalba.data.simulation.room import Sound
 from tytoalba.data.simulation.voice import choose_voices
 from tytoalba.errors import TytoError
 from tytoalba.localizer.locate import METHODS, MapFinder
-from tytoalba.localizer.stream import Neighbours, Stream
+from tytoalba.localizer.stream import Stream
 from tytoalba.signal.angles import Float, distance
 from tytoalba.signal.array import MicArray, load_array
 from tytoalba.signal.audio import Framer
 from tytoalba.signal.metrics import bootstrap, within
+from tytoalba.signal.neighbours import Neighbours
 from tytoalba.storage.parallel import parallel_map
 
 NOISES: tuple[tuple[str, float], ...] = (
@@ -141,7 +142,8 @@ def _azimuths(finder: MapFinder, sound: Sound) -> dict[int, Float]:
     for context in CONTEXTS:
         neighbours = Neighbours(context)
         maps = neighbours.add([frame.maps for frame in heard]) + neighbours.rest()
-        located = stream.decide([frame._replace(maps=own) for frame, own in zip(heard, maps, strict=True)])
+        means = zip(heard, maps, strict=True)
+        located = stream.decide([frame._replace(maps=own.maps, n=own.n) for frame, own in means])
         found[context] = np.array([(*one.azimuth, np.nan)[0] for one in located])
     return found
 

@@ -305,8 +305,8 @@ def _other(output: Path) -> TytoError:
 
 
 def _described(config: Config) -> dict[str, Any]:
-    """A benchmark as its result file has it: not where the data lie, and no array that was not chosen."""
-    kept = {key: value for key, value in vars(config).items() if key != "array" or value}
+    """A benchmark as its result file has it: not where the data lie, and nothing that was not chosen."""
+    kept = {key: value for key, value in vars(config).items() if key not in ("array", "chosen") or value}
     return as_json({**kept, "data": data_name(config.data)})
 
 

@@ -397,6 +397,72 @@ def fans(
 app.command("peers", cls=Command)(peers)
 
 
+@app.command("confidence", cls=Command)
+def confidence(
+    arrays: Annotated[
+        list[str] | None,
+        typer.Argument(help="Built-in arrays or TOML files; default: respeaker-usb-4, respeaker-6mic."),
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="valid, whose speakers probabilities were fitted with, or test: others.")
+    ] = "valid",
+    scenes: Annotated[int, typer.Option(help="Calm scenes, and as many wild ones, for each array.")] = 30,
+    families: Annotated[
+        str | None, typer.Option(help="Acoustics, separated by commas: hybrid, pyroom, anechoic.")
+    ] = None,
+    speech: Speech = None,
+    seed: Seed = 0,
+    processes: Processes = 1,
+    results: Results = None,
+    json: AsJson = False,
+) -> None:
+    """Do priors know how sure they are, and how many talk? By the number of neighbours that are averaged.
+
+    Simulated scenes with one, two and three talkers. Of each array its own prior, if it has one, and the one
+    for every array. About half a second per scene.
+
+    Examples:
+
+      tyto bench confidence --scenes 6
+
+      tyto bench confidence pepper matrix-voice --split test --speech ~/speech --results confidence.json
+    """
+    from tytoalba.bench.confidence import measure_confidence
+    from tytoalba.data.simulation.acoustics import FAMILIES
+
+    with progress_bar("scenes") as steps:
+        measured = measure_confidence(
+            arrays or ["respeaker-usb-4", "respeaker-6mic"],
+            part=split,
+            n_scenes=scenes,
+            families=families.replace(" ", "").split(",") if families else tuple(FAMILIES),
+            seed=seed,
+            speech=speech,
+            processes=processes,
+            on_progress=steps,
+        )
+    if results:
+        write_json(measured, results)
+    if json:
+        print_json(measured)
+        return
+    asked = ("1", "2", "3", "auto")
+    names = [f"{k} told" if k == "auto" else f"{k} asked" for k in asked]
+    table = make_table("prior", "scenes", "context", *names, "counted 1 / 2 / 3")
+    for row in measured["rows"]:
+        cells = [row["asked"][k] for k in asked]
+        trust = [
+            "-" if one["error"] is None else f"{one['said']:.2f} / {one['right']:.2f} / {one['error']:.3f}"
+            for one in cells
+        ]
+        counted = " / ".join("-" if share is None else f"{100 * share:.0f}" for share in row["counted"])
+        table.add_row(row["prior"], row["scenes"], str(row["context"]), *trust, counted)
+    out.print(table)
+    out.print("said / right / error: mean probability, share within 5 degrees, calibration error")
+    out.print("counted: % of the frames with one, two, three talkers in which as many were told")
+    say(f"{scenes} calm and {scenes} wild scenes of each array, of the part {split}")
+
+
 @app.command("tracking", cls=Command)
 def tracking(
     array: Annotated[

@@ -17,6 +17,11 @@ from tytoalba.texts.printing import plural
 if TYPE_CHECKING:
     from tytoalba.localizer.store import Store
 
+OLDER_PRIOR = (
+    "prior: not the one that tyto has for this array today. It keeps the one that it was made with, and "
+    "locates, learns and forgets as ever. Only a new state (`tyto new`) has today's: teach it the lessons "
+    "again, from their recordings"
+)
 SECTOR = 30
 """Degrees of a line of the table of directions."""
 
@@ -61,6 +66,7 @@ def _described(store: Store) -> dict[str, Any]:
         "bytes": path.stat().st_size,
         "array": localizer.array.name,
         "n_frames": localizer.n_frames,
+        "prior_is_newest": localizer.prior_is_newest,
         "stored": [
             {
                 "name": name,
@@ -93,6 +99,8 @@ def _described(store: Store) -> dict[str, Any]:
 def _print(facts: dict[str, Any]) -> None:
     sealed = "sealed " if facts["sealed"] else ""
     _say(f"{facts['file']}: {sealed}{facts['kind']} for {facts['array']}, {facts['bytes'] / 1e6:.1f} MB")
+    if not facts["prior_is_newest"]:
+        _say(OLDER_PRIOR)
     if facts["kind"] == "state":
         _say(
             f"{plural(facts['n_frames'], 'frame')} in {plural(facts['lessons'], 'lesson')}, "

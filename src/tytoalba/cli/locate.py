@@ -87,7 +87,8 @@ def locate(
         ),
     ] = None,
     sources: Annotated[
-        str | None, typer.Option(help="How many sources to report per frame, or auto; default: 1.")
+        str | None,
+        typer.Option(help="How many sources to report per frame, or auto: as many as there are; default: 1."),
     ] = None,
     context: Annotated[int, typer.Option(help="Frames on each side to average over; 4 if nobody moves.")] = 0,
     at_least: Annotated[
@@ -151,7 +152,8 @@ def locate(
 
     Azimuth is in degrees: 0 is the array's front, 90 its left. Score is the height of the method's map there.
     Probability is the chance that the azimuth is within 5 degrees of a source; a prior and a model give it.
-    Reads any format that libsndfile knows, sealed or plain. Lines are printed while the recording is read.
+    "-" is silence; "unsure": there is sound, but no direction is likely enough to report. Reads any format
+    that libsndfile knows, sealed or plain. Lines are printed while the recording is read.
 
     Examples:
 
@@ -263,12 +265,13 @@ def _print_all(
     if form == "csv":
         print(csv_line([*["file"] * several, *CSV_HEAD]), file=target, flush=True)
     for recording in recordings:
-        n_frames = n_found = 0
+        n_frames = n_found = n_unsure = 0
 
         def counted(found: Iterable[Located]) -> Iterator[Located]:
-            nonlocal n_frames, n_found
+            nonlocal n_frames, n_found, n_unsure
             for frame in found:
                 n_frames, n_found = n_frames + 1, n_found + bool(frame.azimuth)
+                n_unsure += frame.unsure
                 if kept is not None:
                     kept.append(frame)
                 yield frame
@@ -276,7 +279,8 @@ def _print_all(
         frames = counted(located(recording.sound(array), by, **how))
         for line in FORMATS[form](frames, shown(recording.name) if several else ""):
             print(line, file=target, flush=True)
-        say(f"{recording.name}: {plural(n_frames, 'frame')}, {n_found} with a direction")
+        unsure = f", {n_unsure} unsure" if n_unsure else ""
+        say(f"{recording.name}: {plural(n_frames, 'frame')}, {n_found} with a direction{unsure}")
 
 
 @contextmanager
@@ -388,7 +392,7 @@ def _located_by(
 
     if method or array or band:
         raise TytoError("a model has its own array and bands: leave out --array, --method and --band")
-    return read(model, keys, unsigned), {"n_sources": _sources(sources, 2)}
+    return read(model, keys, unsigned), {"n_sources": _sources(sources, 3)}
 
 
 def _sources(text: str, most: int) -> int | Literal["auto"]:
@@ -407,7 +411,7 @@ def json_lines(found: Iterable[Located], name: str) -> Iterator[str]:
 
 
 def csv_lines(found: Iterable[Located], name: str) -> Iterator[str]:
-    """One line per direction; silent frames have none."""
+    """One line per direction; frames without one, silent or unsure, have none."""
     for frame in found:
         chances = frame.probability or ("",) * frame.n_sources
         for row in zip(frame.azimuth, frame.score, chances, strict=True):
@@ -443,7 +447,7 @@ def table_lines(found: Iterable[Located], name: str) -> Iterator[str]:
         if not number:
             known = frame.probability is not None
             yield _table_line("time (s)", "azimuth (degrees)", "score", "probability" if known else "")
-        angles = ", ".join(f"{a:.0f}" for a in frame.azimuth) or "-"
+        angles = ", ".join(f"{a:.0f}" for a in frame.azimuth) or ("unsure" if frame.unsure else "-")
         heights, chances = (
             ", ".join(f"{value:.2f}" for value in each or ()) for each in (frame.score, frame.probability)
         )

@@ -142,7 +142,7 @@ def _table(title: str, judged: dict[str, list[Judgement]]) -> Any:
     table = Table(title=title, caption="ACC in % (within 5 degrees) / MAE in degrees")
     table.add_column("acoustics")
     table.add_column("sources", justify="right")
-    for who in ("SRP-PHAT", "prior", "both, by confidence"):
+    for who in ("SRP-PHAT", "prior"):
         table.add_column(who, justify="right")
     for name, rows in judged.items():
         for n in sorted({row.n_sources for row in rows}):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +40,20 @@ def prior_any(
         typer.Option(help="Folder of real speech, one file per speaker, beside the synthetic voice."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
+    batch: Annotated[
+        str, typer.Option(help="Arrays in a step, and frames of each; 8x128 is for a GPU.")
+    ] = "4x48",
+    overlap: Annotated[
+        bool,
+        typer.Option("--overlap", help="Train while arrays are simulated: quicker, never the same bytes."),
+    ] = False,
+    minutes: Annotated[
+        float | None, typer.Option(help="Stop training with a checkpoint after so long; run again to go on.")
+    ] = None,
+    leave_out: Annotated[
+        str | None,
+        typer.Option(help="Leave acoustics out (hybrid, anechoic, pyroom), and judge on these alone."),
+    ] = None,
     device: Device = "auto",
     processes: Processes = 0,
     results: Results = None,
@@ -51,11 +66,13 @@ def prior_any(
     """Make the network for every array: simulate random arrays, train, calibrate, judge.
 
     It takes about an hour on two cores, and is judged on the built-in arrays, none of which it learned from.
-    Commands take it for arrays that have no prior of their own.
+    Commands take it for arrays that have no prior of their own. A run that was stopped goes on in its folder.
 
-    Example:
+    Examples:
 
       tyto prior-any frames/ --speech ~/speech
+
+      tyto prior-any frames/ --speech ~/speech --batch 8x128 --steps 40000 --overlap --minutes 9
     """
     from tytoalba.learning.prior.manifest import any_file, checkout, ship_any
     from tytoalba.learning.prior.registry import find_prior, own_any
@@ -63,21 +80,25 @@ def prior_any(
 
     if ship and (output or results):
         raise TytoError("--ship writes into the source of tytoalba: leave -o and --results out")
-    training = {"steps": steps, "width": width, "seed": seed}
-    settings = AnySettings(arrays, held, rooms, frames, scenes, training=training)
+    if ship and leave_out:
+        raise TytoError("what was trained without some acoustics is for judging: leave --ship out")
+    training = {"steps": steps, "width": width, "seed": seed, **_batch(batch)}
+    settings = AnySettings(arrays, held, rooms, frames, scenes, leave_out=leave_out, training=training)
     how: dict[str, Any] = {
         "speech": speech,
         "own": find_prior,
+        "overlap": overlap,
+        "minutes": math.inf if minutes is None else minutes,
         "device": choose_device(device),
         "processes": processes,
         "stage": progress_bar,
     }
     if ship:
         path = any_file(checkout())
-        command = _command(arrays, held, rooms, frames, steps, width, scenes, seed, speech is not None)
+        command = _command(arrays, held, rooms, frames, steps, width, scenes, seed, batch, overlap, speech)
         made, rows = ship_any(settings, folder, command, **how)
     else:
-        path = output or own_any()
+        path = output or (folder / f"without-{leave_out}-any.safetensors" if leave_out else own_any())
         made, rows = make_any(settings, folder, path, results=results, **how)
     if as_json:
         print_json({"about": made.about, "judged": [row.__dict__ for row in rows]})
@@ -87,13 +108,21 @@ def prior_any(
     say(f"the network for every array, {size:.0f} kB, written to {path}")
 
 
+def _batch(text: str) -> dict[str, int]:
+    """Arrays and frames of a step."""
+    parts = text.split("x")
+    if len(parts) != 2 or not all(part.isdigit() and int(part) for part in parts):
+        raise TytoError(f"--batch takes arrays and frames of each, such as 8x128, got {text!r}")
+    return {"arrays": int(parts[0]), "frames": int(parts[1])}
+
+
 def _command(*values: Any) -> str:
     """What brings it again, without where things lie on this machine."""
-    names = ("arrays", "held", "rooms", "frames", "steps", "width", "scenes", "seed")
+    names = ("arrays", "held", "rooms", "frames", "steps", "width", "scenes", "seed", "batch")
     options = [f"--{name} {value}" for name, value in zip(names, values, strict=False)]
-    return " ".join(
-        ["tyto prior-any FRAMES", *options, *(["--speech SPEECH"] if values[-1] else []), "--ship"]
-    )
+    overlap, speech = values[len(names) :]
+    options += ["--overlap"] * bool(overlap) + ["--speech SPEECH"] * (speech is not None)
+    return " ".join(["tyto prior-any FRAMES", *options, "--ship"])
 
 
 def _table(rows: Sequence[Row]) -> Any:

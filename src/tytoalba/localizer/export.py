@@ -43,14 +43,14 @@ Sign = Callable[[Path, Facts], Path | None]
 
 @dataclass(frozen=True)
 class Form:
-    """How a model is written. name: what errors call such a file; knows: whether bytes are one."""
+    """How a model is written. name: what errors call such a file, with its article; knows: whether bytes are one."""
 
     name: str
     to_bytes: Callable[[Model], bytes]
     knows: Callable[[bytes], bool]
 
 
-AS_MODEL: Form = Form("model", Model.to_bytes, lambda data: kind_of(data) == MODEL)
+AS_MODEL: Form = Form("a model", Model.to_bytes, lambda data: kind_of(data) == MODEL)
 """As `Localizer.load` reads it."""
 
 
@@ -170,4 +170,4 @@ def refuse_taken(path: Path, keys: Keys, form: Form = AS_MODEL) -> None:
         except TytoError:
             is_model = False
     if not is_model:
-        raise FileError(f"{path} exists, is not a {form.name} and stays as it is; choose another name")
+        raise FileError(f"{path} exists, is not {form.name} and stays as it is; choose another name")

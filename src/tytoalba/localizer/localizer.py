@@ -31,9 +31,9 @@ from tytoalba.data.recording import Recording
 from tytoalba.errors import FileError, TytoError, UnknownLessonError
 from tytoalba.learning.phases import Phase
 from tytoalba.learning.prior.calibration import Calibration
-from tytoalba.learning.prior.decisions import Decision, count_sources, known
+from tytoalba.learning.prior.decisions import Decision, count_sources, decide, known
 from tytoalba.learning.prior.prior import Prior
-from tytoalba.learning.prior.registry import fitting_prior
+from tytoalba.learning.prior.registry import fitting_prior, is_newest
 from tytoalba.learning.prior.shared.prior import SharedPrior
 from tytoalba.learning.tyto import Sums
 from tytoalba.localizer.frontend import STEADY, USUAL, FrontEnd
@@ -52,9 +52,6 @@ from tytoalba.storage.tensors import kind_of
 from tytoalba.texts.printing import plural
 
 LONGEST_NAME = 200
-SOURCE = 0.3
-"""With an unknown number of sources, the least chance of a direction to be right within 5 degrees; chosen on
-the validation part of the quick preset. More misses second sources, less invents them."""
 SAME_PLACE = 0.5
 """Degrees within which a kept lesson counts as taught at a direction."""
 
@@ -326,6 +323,15 @@ class Localizer:
         """Frames learned and not forgotten."""
         return self._known.n_frames
 
+    @property
+    def prior_is_newest(self) -> bool:
+        """Whether its prior is the one that a new localizer of its array would get.
+
+        It keeps the prior that it was made with, works and can be taught as ever. Only a new one starts from
+        another prior: lessons are taught to it again, from their recordings.
+        """
+        return is_newest(self._known.prior, self.array)
+
     def __repr__(self) -> str:
         array, what = self.array, "Localizer" if self.can_learn else "Localizer, a model,"
         mics = f"{array.n_mics} microphones, {array.sample_rate} Hz"
@@ -351,8 +357,9 @@ class Localizer:
         ----------
         source : path, list of paths, binary file object or array
             As for `tytoalba.locate`.
-        n_sources : {1, 2, "auto"}
-            How many sources to report per frame.
+        n_sources : {1, 2, 3, "auto"}
+            How many sources to report per frame; "auto" finds up to three, and where there is sound but no
+            direction is likely, `Located.unsure` says so.
         context : int
             Frames on each side that are averaged with a frame's own: much surer for what stands still.
         at_least : float
@@ -479,8 +486,8 @@ class Localizer:
         self, *, n_sources: Sources = 1, taught_only: bool = False, **options: Unpack[Averaging]
     ) -> Stream:
         """What `locate`, `stream` and `feed` run on."""
-        if n_sources not in (1, 2, "auto"):
-            raise TytoError(f"n_sources must be 1, 2 or 'auto', got {n_sources!r}")
+        if n_sources not in (1, 2, 3, "auto"):
+            raise TytoError(f"n_sources must be 1, 2, 3 or 'auto', got {n_sources!r}")
         if taught_only and not self.can_learn:
             raise TytoError("a model does not tell where it was taught: ask the state that it was made from")
         return Stream(_Decider(self, n_sources, taught_only), **options)
@@ -495,19 +502,17 @@ class Localizer:
         X, azimuth = self._frontend.labelled(recording)
         X = X[np.isfinite(azimuth).sum(axis=1) == n_sources]
         maps = self.model.scores(X)
-        decision, _ = self._decision(maps, self.model.srp_maps(X), n_sources)
+        maps = np.maximum(maps, self.model.lone_waves(X, maps))
+        decision = self._decision(maps, n_sources, 1)
         return replace(decision, azimuth=self._mounted(maps, decision.azimuth))
 
-    def _decision(self, maps: Float, fallback: Float, n_sources: Sources) -> tuple[Decision, Float]:
-        """Directions in the frame of the prior, and the map that decided, (n_frames, 360)."""
+    def _decision(self, maps: Float, n_sources: Sources, n_averaged: NDArray[np.intp] | int) -> Decision:
+        """Directions in the frame of the prior, in scores of the learner (n_frames, 360)."""
         prior = self.model.prior
-        once = prior.array.without_images
+        once = prior.array.without_images(maps)
         if n_sources == "auto":
-            return count_sources(once(maps), prior.counting(), max_sources=2, threshold=SOURCE), maps
-        blend = prior.blend(n_sources)
-        found = blend(once(maps), once(fallback), n_sources)
-        mixed = blend.mixed(maps, fallback) / (1 + blend.weight)
-        return found, np.where(found.learned[:, None], mixed, fallback)
+            return count_sources(once, prior.confidence, n_averaged)
+        return decide(once, prior.confidence, n_sources, n_averaged)
 
     def _mounted(self, maps: Float, azimuth: Float) -> Float:
         """Degrees between those of the grid, as the array is mounted, of what was found in maps."""
@@ -799,23 +804,24 @@ class _Decider:
         return self.localizer.array
 
     def maps(self, frames: NDArray[np.float32], weighed: Weighed | None = None) -> Float:
-        """Scores of the learner and SRP-PHAT maps, (n_frames, 2, 360), in the frame of the prior."""
+        """Scores of the learner and lone waves, (n_frames, 2, 360), in the frame of the prior."""
         model, frontend = self.localizer.model, self.localizer._frontend
         X = frontend.features(frames) if weighed is None else frontend.flat(weighed)
-        return np.stack([model.scores(X), model.srp_maps(X)], axis=1)
+        scores = model.scores(X)
+        return np.stack([scores, model.lone_waves(X, scores)], axis=1)
 
     def steady_noise(self) -> SteadyNoise | None:
         return self.localizer._frontend.steady_noise()
 
-    def decide(self, maps: Float) -> Found:
-        localizer, learned = self.localizer, maps[:, 0]
-        decision, deciding = localizer._decision(learned, maps[:, 1], self.n_sources)
+    def decide(self, maps: Float, n_averaged: NDArray[np.intp] | int = 1) -> Found:
+        localizer, learned = self.localizer, maps.max(axis=1)
+        decision = localizer._decision(learned, self.n_sources, n_averaged)
         azimuth, array = decision.azimuth, localizer.array
         if self.taught_only:
             mounted = array.fold(azimuth + localizer._frontend.fit.turn)
             azimuth = np.where(known(mounted, localizer.evidence), azimuth, np.nan)
-        index = to_class(np.nan_to_num(azimuth), deciding.shape[1])
-        score = np.take_along_axis(deciding, index, axis=1)
+        index = to_class(np.nan_to_num(azimuth), learned.shape[1])
+        score = np.take_along_axis(learned, index, axis=1)
         return Found(localizer._mounted(learned, azimuth), score, decision.probability)
 
     def scores(self, maps: Float) -> Float:

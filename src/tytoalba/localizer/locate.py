@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import TytoError
-from tytoalba.learning.prior.calibration import Calibration
+from tytoalba.learning.prior.calibration import Calibration, evidence
+from tytoalba.learning.prior.confidence import MOST
+from tytoalba.learning.prior.decisions import count_sources
 from tytoalba.learning.prior.registry import PriorMaps
 from tytoalba.localizer.stream import Blocks, Found, Sound, Sources, Stream, sound_blocks
 from tytoalba.signal.angles import Float, decode_peaks, decode_threshold, to_class
@@ -36,7 +38,7 @@ RELATIVE_HEIGHT = 0.7
 METHODS: dict[str, Callable[[MicArray, int, Band, int], Mapper]] = {
     "srp": lambda array, n_samples, band, _: SrpPhat(array, n_samples, band),
     "music": lambda array, n_samples, band, n_sources: Music(array, n_samples, band, n_sources),
-    "prior": lambda array, n_samples, _, n_sources: PriorMaps(array, n_samples, n_sources),  # has own bands
+    "prior": lambda array, n_samples, *_: PriorMaps(array, n_samples),  # has own bands
 }
 """Methods by name: (array, samples per frame, band, sources expected) -> map of frames."""
 
@@ -72,7 +74,8 @@ def locate(
     method : {"srp", "music", "prior"}, optional
         "srp" if not given. "prior" was trained on simulations of the array. None with a `Localizer`.
     n_sources : int or "auto"
-        How many sources to report per frame. A `Localizer` reports 1 or 2.
+        How many sources to report per frame. "prior" and a `Localizer` find up to three with "auto", and say
+        `Located.unsure` where there is sound and no direction is likely. A `Localizer` reports 3 at most.
     context : int
         Frames on each side whose maps are averaged with a frame's own: surer for what stands still, worse
         for what moves. Answers come that many frames later.
@@ -196,10 +199,10 @@ class MapFinder:
     @property
     def calibrated(self) -> bool:
         """Whether it gives probabilities."""
-        return isinstance(self._mapper, PriorMaps) and self._mapper.calibrated
+        return isinstance(self._mapper, PriorMaps)
 
     def maps(self, frames: NDArray[np.float32], weighed: Weighed | None = None) -> Float:
-        """Maps of frames, (n_frames, 1, 360); of a prior those of the network and of SRP-PHAT."""
+        """Maps of frames, (n_frames, 1, 360); of a prior those of the network and lone waves, two of each."""
         mapper = self._mapper
         if isinstance(mapper, PriorMaps):
             return mapper.both(frames) if weighed is None else mapper.both_of(weighed.features)
@@ -220,15 +223,18 @@ class MapFinder:
         gcc = SrpPhat(self.array, self.array.frame_length, self.band or SPEECH_BAND).gcc
         return SteadyNoise(replace(gcc, exact=True))
 
-    def decide(self, maps: Float) -> Found:
+    def decide(self, maps: Float, n_averaged: NDArray[np.intp] | int = 1) -> Found:
         """The highest peaks of each map, with the prior's chance of each to be right."""
         mapper = self._mapper
         if not isinstance(mapper, PriorMaps):
             return Found(*self._peaks(maps[:, 0]), None)
-        azimuth, score = self._peaks(mapper.blended(maps))
-        if not mapper.calibrated:
-            return Found(azimuth, score, None)
-        return Found(azimuth, score, mapper.probability(maps, azimuth, counted=self.n_sources == "auto"))
+        once, sure = self.array.without_images(mapper.mounted(maps.max(axis=1))), mapper.prior.confidence
+        if self.n_sources == "auto":
+            found = count_sources(once, sure, n_averaged)
+            return Found(found.azimuth, self._heights(once, found.azimuth), found.probability)
+        azimuth, score = self._peaks(once)
+        law = sure.asked[min(self.n_sources, MOST) - 1]
+        return Found(azimuth, score, law.probability(evidence(once, azimuth), n_averaged))
 
     def scores(self, maps: Float) -> Float:
         """The map of the method, (n_frames, 360); of a prior that of the network, which knows speech."""
@@ -252,8 +258,12 @@ class MapFinder:
         else:
             found = decode_peaks(maps, self.n_sources)
         there = np.isfinite(found)
-        index = to_class(np.where(there, found, 0.0), maps.shape[1])
-        height = np.take_along_axis(maps, index, axis=1)
+        height = self._heights(maps, found)
         peak = np.isfinite(height)  # a mirror image is none: the best peak is repeated
         azimuth, height = np.where(peak, found, found[:, :1]), np.where(peak, height, height[:, :1])
         return azimuth, np.where(there, height, np.nan)
+
+    def _heights(self, maps: Float, azimuth: Float) -> Float:
+        """Heights of maps at directions (n_frames, n)."""
+        index = to_class(np.where(np.isfinite(azimuth), azimuth, 0.0), maps.shape[1])
+        return np.take_along_axis(maps, index, axis=1)

@@ -113,9 +113,11 @@ class Model:
                 result[rows] += (view.back(found[:, :n]) + prior) / len(views)
         return result if self.offset is None else moved(result, self.offset)
 
-    def srp_maps(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """SRP-PHAT maps (n_frames, 360) of the same features, with directions put right by the offset."""
-        maps = self.prior.srp_maps(X)
+    def lone_waves(self, X: NDArray[np.float32], scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """`Prior.lone_waves` beside scores, put right by the offset; none once it was taught."""
+        if self.n_frames:
+            return np.zeros((len(X), self.prior.n_directions), np.float32)
+        maps = self.prior.lone_waves(X, scores)
         return maps if self.offset is None else moved(maps, self.offset)
 
     def coarse(self) -> Model:

@@ -45,6 +45,10 @@ from tytoalba.storage.tensors import Arrays, pack, unpack
 KIND, RECIPE, VERSION = "state", "recipe", 1
 RELEASE = 1
 """Version of the sums for releases (`offsets`): their meaning must not change without another number."""
+OLDER = (
+    "each keeps the one that it was made with. Teach the lessons of one again to a state that is like the "
+    "other: `tyto new C --like A`"
+)
 TWICE = "this was taught already; to count it more often would not make it truer"
 DEFAULTS: dict[str, Any] = {
     "n_features": 2000,
@@ -242,7 +246,7 @@ class State:
             )
         same = [
             (self.options, other.options, "options or seed: make one like the other, `tyto new B --like A`"),
-            (_meaning(self.prior), _meaning(other.prior), "prior"),
+            (_meaning(self.prior), _meaning(other.prior), f"prior: {OLDER}"),
             (self.array, other.array, "array or how it is mounted"),
             (self.constants, other.constants, "steering matrices: they were made on machines that differ"),
         ]
@@ -357,9 +361,10 @@ class State:
 
 
 def _meaning(prior: Prior) -> list[bytes]:
-    """All of a prior that sums behind it depend on, and what is learned beside them."""
+    """All of a prior that sums behind it depend on: not how far it is trusted."""
     header, arrays = prior.parts()
-    constants = json.dumps([header["constants"], header["steps"], header["array"]], sort_keys=True)
+    scale = {name: header["constants"].get(name) for name in ("logit_mean", "logit_spread")}
+    constants = json.dumps([scale, header["steps"], header["array"]], sort_keys=True)
     return [constants.encode(), *(values.tobytes() for _, values in sorted(arrays.items()))]
 
 

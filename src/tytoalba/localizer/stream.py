@@ -18,6 +18,7 @@ from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.signal.angles import Float
 from tytoalba.signal.array import MicArray
 from tytoalba.signal.audio import BLOCK, SILENCE_DB, Framer, refuse_damaged, resample, rms
+from tytoalba.signal.neighbours import Mean, Neighbours
 from tytoalba.signal.steady import SteadyNoise, Weighed
 from tytoalba.storage.age import Keys
 from tytoalba.storage.soundfiles import Source, stream_audio
@@ -38,13 +39,15 @@ class Located:
     time : float
         Middle of the frame, in seconds.
     azimuth : tuple of float
-        Degrees in [0, 360), strongest first; empty in silence.
+        Degrees in [0, 360), strongest first; empty in silence, and where `unsure`.
     score : tuple of float
         Height of the method's map at each azimuth. For SRP-PHAT 1 is a lone plane wave and about 0 is
         diffuse noise. Scores of different methods cannot be compared.
     probability : tuple of float or None
         Chance of each azimuth to be within 5 degrees of a source, calibrated on simulations; None for
         methods that do not know it (srp, music).
+    unsure : bool
+        There is sound, but no direction is likely enough to be told. (No direction and not unsure: silence.)
 
     Examples
     --------
@@ -57,10 +60,11 @@ class Located:
     azimuth: tuple[float, ...]
     score: tuple[float, ...]
     probability: tuple[float, ...] | None = None
+    unsure: bool = False
 
     @property
     def n_sources(self) -> int:
-        """How many were found."""
+        """How many directions were found."""
         return len(self.azimuth)
 
 
@@ -68,12 +72,13 @@ class Heard(NamedTuple):
     """A frame before anything is decided: what directions, and tracks over time, are made of.
 
     time: its middle, in seconds. level: dB of full scale. maps: (n_maps, 360), as a `Finder` makes them,
-    averaged over neighbours; None in silence.
+    averaged over neighbours; None in silence. n: frames that were averaged.
     """
 
     time: float
     level: float
     maps: Float | None
+    n: int = 1
 
 
 class Found(NamedTuple):
@@ -104,8 +109,11 @@ class Finder(Protocol):
     def steady_noise(self) -> SteadyNoise | None:
         """What tells steady noise from the rest of sound that runs; None where it is located, too."""
 
-    def decide(self, maps: Float) -> Found:
-        """Directions in maps (n_frames, n_maps, 360), as the array is mounted."""
+    def decide(self, maps: Float, n_averaged: NDArray[np.intp] | int = 1) -> Found:
+        """Directions in maps (n_frames, n_maps, 360), as the array is mounted.
+
+        n_averaged: frames behind each map, (n_frames,), or one number.
+        """
 
     def scores(self, maps: Float) -> Float:
         """One score per direction, as the array is mounted: (n_frames, n_maps, 360) -> (n_frames, 360).
@@ -225,15 +233,16 @@ class Stream:
         maps = iter(self._finder.maps(frames[loud], weighed) if loud.any() else ())
         return [next(maps) if is_loud else None for is_loud in loud]
 
-    def _heard(self, frames: Sequence[Float | None]) -> list[Heard]:
+    def _heard(self, frames: Sequence[Mean]) -> list[Heard]:
         levels, self._levels = self._levels[: len(frames)], self._levels[len(frames) :]
-        return [Heard(self._time(), level, maps) for level, maps in zip(levels, frames, strict=True)]
+        return [Heard(self._time(), level, *mean) for level, mean in zip(levels, frames, strict=True)]
 
     def decide(self, frames: Sequence[Heard]) -> list[Located]:
         """Directions in frames that were heard."""
         loud = [frame.maps for frame in frames if frame.maps is not None]
-        rows = self._rows(self._finder.decide(np.stack(loud))) if loud else iter(())
-        silent = (), (), () if self._finder.calibrated else None
+        n = np.array([frame.n for frame in frames if frame.maps is not None])
+        rows = self._rows(self._finder.decide(np.stack(loud), n)) if loud else iter(())
+        silent = (), (), () if self._finder.calibrated else None, False
         return [Located(frame.time, *(silent if frame.maps is None else next(rows))) for frame in frames]
 
     def _time(self) -> float:
@@ -242,50 +251,15 @@ class Stream:
         first = self._start + number * (array.frame_length // 2)
         return (first + array.frame_length / 2) / array.sample_rate
 
-    def _rows(self, found: Found) -> Iterator[tuple[tuple[float, ...], tuple[float, ...], Any]]:
+    def _rows(self, found: Found) -> Iterator[tuple[tuple[float, ...], tuple[float, ...], Any, bool]]:
         for i, azimuth in enumerate(found.azimuth):
             keep = np.isfinite(azimuth)
             chance = None
             if found.probability is not None:
                 keep &= found.probability[i] >= self._at_least
                 chance = _rounded(found.probability[i][keep])
-            yield tuple(azimuth[keep].tolist()), _rounded(found.score[i][keep]), chance
-
-
-class Neighbours:
-    """Maps averaged over the frames with sound at most `context` before or after.
-
-    A frame is its maps (n_maps, 360), None in silence. What `add` gives is `context` frames late.
-    """
-
-    def __init__(self, context: int) -> None:
-        self.context = context
-        self._held: list[Float | None] = []
-        self._done = 0  # frames of `_held` that were given
-
-    def add(self, frames: Iterable[Float | None]) -> list[Float | None]:
-        """Take frames; give those whose neighbours are all known."""
-        ready = []
-        for frame in frames:
-            self._held.append(frame)
-            if len(self._held) > self._done + self.context:
-                ready.append(self._average(self._done))
-                self._done += 1
-                if self._done > self.context:
-                    self._held, self._done = self._held[1:], self.context
-        return ready
-
-    def rest(self) -> list[Float | None]:
-        """The frames that have fewer neighbours after them; then it is as new."""
-        ready = [self._average(number) for number in range(self._done, len(self._held))]
-        self._held, self._done = [], 0
-        return ready
-
-    def _average(self, number: int) -> Float | None:
-        window = self._held[max(0, number - self.context) : number + self.context + 1]
-        loud = [maps for maps in window if maps is not None]
-        own = self._held[number]
-        return own if own is None or len(loud) == 1 else np.asarray(np.mean(loud, axis=0, dtype=own.dtype))
+            told = tuple(azimuth[keep].tolist())
+            yield told, _rounded(found.score[i][keep]), chance, not told
 
 
 def sound_blocks(

@@ -423,3 +423,23 @@ def test_impossible_scenes_are_refused(change: dict[str, Any], message: str) -> 
     with pytest.raises(DataError, match=message):
         replace(SHORT, **change)
     replace(SHORT, two_sources=0.0, separation=400.0)  # nobody to keep apart
+
+
+def test_three_talkers_are_apart_and_the_other_scenes_stay_as_they_were() -> None:
+    talkative = replace(DRY, families=("anechoic",), two_sources=0.3, three_sources=0.3, seconds=1.0)
+    made = [talkative.recording(number) for number in range(12)]
+    n_talkers = [recording.positions.shape[1] for recording in made]
+    assert set(n_talkers) == {1, 2, 3}
+    for recording in made:
+        places = recording.positions[0]
+        angles = np.rad2deg(np.arctan2(places[:, 1], places[:, 0]))
+        apart = distance(angles[:, None], angles[None]) + 360 * np.eye(len(angles))
+        assert apart.min() >= talkative.separation
+        assert recording.azimuth.shape[1] == max(2, len(places))
+    fewer = replace(talkative, three_sources=0.0)
+    assert all(same(fewer.recording(k), made[k]) for k, n in enumerate(n_talkers) if n < 3)
+
+
+def test_three_talkers_need_room() -> None:
+    with pytest.raises(DataError, match="up to 90 degrees apart"):
+        replace(DRY, three_sources=0.1, separation=100.0)

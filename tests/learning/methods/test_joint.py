@@ -12,7 +12,7 @@ import torch
 
 from tytoalba.errors import TytoError
 from tytoalba.learning.method import Task
-from tytoalba.learning.methods.contract import CHECKS, toy_features, toy_task
+from tytoalba.learning.methods.contract import CHECKS, toy_features, toy_phases, toy_task
 from tytoalba.learning.methods.joint import Joint
 from tytoalba.learning.phases import Phase, groups, split
 from tytoalba.learning.prior.features import prior_gcc, scores
@@ -116,7 +116,10 @@ def test_where_no_frame_can_judge_all_epochs_are_learned() -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_the_contract_where_it_stops(check: Any) -> None:
-    check(lambda task: Joint(task, patience=3, epochs=30, **QUICK), judged())
+    task = toy_task()
+    toy = toy_phases(task, 6, repeats=4, seed=9)
+    valid = Phase(*(np.concatenate([getattr(p, name) for p in toy]) for name in Phase.__dataclass_fields__))
+    check(lambda task: Joint(task, patience=3, epochs=30, **QUICK), replace(task, valid=valid))
 
 
 def test_accuracy_of_one_and_two_sources() -> None:

@@ -21,17 +21,14 @@ from tytoalba.data.features import FeatureSet
 from tytoalba.data.simulation import stems as stems_module
 from tytoalba.data.simulation.scenes import scene_features
 from tytoalba.data.simulation.stems import Stems, gather_stems
-from tytoalba.errors import DataError, PriorError
+from tytoalba.errors import DataError
 from tytoalba.learning import training as training
-from tytoalba.learning.prior import judge as judge_module
 from tytoalba.learning.prior import make as make
 from tytoalba.learning.prior import train as train
 from tytoalba.learning.prior.calibration import Calibration, evidence
-from tytoalba.learning.prior.decisions import Blend, candidates
+from tytoalba.learning.prior.decisions import candidates
 from tytoalba.learning.prior.features import prior_gcc, scores
 from tytoalba.learning.prior.judge import (
-    MARGINS,
-    SRP_WEIGHTS,
     Judgement,
     by_family,
     calibrated,
@@ -42,7 +39,7 @@ from tytoalba.learning.prior.judge import (
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import shipped_priors
 from tytoalba.learning.prior.train import train_prior
-from tytoalba.signal.angles import decode, decode_two, distance, encode
+from tytoalba.signal.angles import decode, decode_two, distance
 from tytoalba.signal.array import load_array
 from tytoalba.signal.metrics import match
 
@@ -95,86 +92,11 @@ def test_families_of_joined_sets_are_still_known(frames: FeatureSet) -> None:
         assert np.array_equal(again[family].X, parts[family].X)
 
 
-def test_calibration_adds_what_blending_needs(frames: FeatureSet, prior: Prior) -> None:
-    with pytest.raises(PriorError, match="not calibrated"):
-        judge(prior, frames)
+def test_calibration_adds_what_counting_needs(frames: FeatureSet, prior: Prior) -> None:
     sure = calibrated(prior, frames)
-    assert "blends" not in prior.constants
+    assert "counting" not in prior.constants
     assert sure.weights is prior.weights
-    assert {k: v for k, v in sure.constants.items() if k not in ("blends", "counting")} == prior.constants
-    for n in (1, 2):
-        blend = sure.blend(n)
-        assert isinstance(blend, Blend)
-        assert blend.margin in MARGINS
-        assert blend.weight in SRP_WEIGHTS
-        assert blend.learned.n == n * int((frames.n_sources == n).sum())
-    with pytest.raises(PriorError, match="not calibrated"):
-        sure.blend(3)
-
-
-@pytest.mark.parametrize("little", [0.0, 0.02, 1.0])
-def test_the_margin_is_the_smallest_that_costs_little(
-    frames: FeatureSet, prior: Prior, monkeypatch: pytest.MonkeyPatch, little: float
-) -> None:
-    monkeypatch.setattr(judge_module, "LITTLE", little)
-    sure, one = calibrated(prior, frames), frames.n_sources == 1
-    learned, fallback = scores(prior.logits(frames.flat[one])), prior.srp_maps(frames.flat[one])
-    true = np.sort(frames.azimuth[one], axis=1)[:, :1]
-
-    first, mixed = np.arange(len(true)) < len(true) // 2, sure.blend(1).mixed(learned, fallback)
-
-    def fitted(maps: NDArray[np.floating], rows: NDArray[np.bool_]) -> Calibration:
-        found = decode(maps[rows])[:, None]
-        return Calibration.fit(evidence(maps[rows], found), match(found, true[rows]) <= 5)
-
-    def hits(margin: float) -> float:  # each half by calibrations of the other
-        errors = []
-        for half in (first, ~first):
-            other = Blend(fitted(mixed, ~half), fitted(fallback, ~half), margin, sure.blend(1).weight)
-            errors.append(match(other(learned[half], fallback[half], 1).azimuth, true[half]))
-        return float((np.concatenate(errors) <= 5).mean())
-
-    best, chosen = max(map(hits, MARGINS)), sure.blend(1).margin
-    assert hits(chosen) >= best - little
-    assert all(hits(margin) < best - little for margin in MARGINS if margin < chosen)
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_the_weight_is_the_first_of_the_best(frames: FeatureSet, prior: Prior, n: int) -> None:
-    blend, rows = calibrated(prior, frames).blend(n), frames.n_sources == n
-    learned, fallback = scores(prior.logits(frames.flat[rows])), prior.srp_maps(frames.flat[rows])
-    true = np.sort(frames.azimuth[rows], axis=1)[:, :n]
-
-    def found(weight: float) -> NDArray[np.floating]:
-        maps = replace(blend, weight=weight).mixed(learned, fallback)
-        return decode(maps)[:, None] if n == 1 else decode_two(maps)
-
-    hits = [float((match(found(weight), true) <= 5).mean()) for weight in SRP_WEIGHTS]
-    assert SRP_WEIGHTS[hits.index(max(hits))] == blend.weight
-    there = evidence(blend.mixed(learned, fallback), found(blend.weight))
-    right = match(found(blend.weight), true) <= 5
-    assert blend.learned == Calibration.fit(there.ravel(), right.ravel())  # of the map that is asked
-
-
-def test_what_is_told_apart_by_srp_phat_alone_is_left_to_it(
-    frames: FeatureSet, prior: Prior, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    noise = np.random.default_rng(0).uniform(0, 0.02, (len(frames), 360)).astype(np.float32)
-    monkeypatch.setattr(judge_module, "_scores", lambda *_: noise)
-    deaf = calibrated(prior, frames)
-    rows = {row.who: row.acc for row in judge(deaf, frames)[:3]}
-    assert rows["prior"] < 10
-    assert rows["blend"] > rows["srp"] - 5 > 20
-    assert deaf.blend(1).weight > 0
-    assert deaf.blend(2).weight > 0
-
-
-def test_a_prior_that_is_always_right_takes_nothing_from_srp_phat(
-    frames: FeatureSet, prior: Prior, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judge_module, "_scores", lambda *_: encode(frames.azimuth))
-    sure = calibrated(prior, frames)
-    assert [sure.blend(n).weight for n in (1, 2)] == [0.0, 0.0]
+    assert {k: v for k, v in sure.constants.items() if k != "counting"} == prior.constants
 
 
 def test_peaks_are_counted_by_how_often_they_were_sources(frames: FeatureSet, prior: Prior) -> None:
@@ -224,14 +146,14 @@ def test_judgements_count_what_they_judge(frames: FeatureSet, prior: Prior) -> N
     sure = calibrated(prior, frames)
     rows = judge(sure, frames)
     assert [(row.who, row.n_sources) for row in rows] == [
-        (who, n) for n in (1, 2) for who in ("srp", "prior", "blend")
+        (who, n) for n in (1, 2) for who in ("srp", "prior")
     ]
     for row in rows:
         assert row.n_frames == int((frames.n_sources == row.n_sources).sum())
         assert 0 <= row.acc <= 100
         assert 0 <= row.mae <= 180
         assert 0 <= row.calibration_error <= 1
-        assert (row.calibration_error == 0) or row.who == "blend"
+        assert (row.calibration_error == 0) or row.who == "prior"
     one = frames.n_sources == 1
     maps: dict[str, NDArray[Any]] = {
         "srp": sure.srp_maps(frames.flat[one]),
@@ -241,8 +163,7 @@ def test_judgements_count_what_they_judge(frames: FeatureSet, prior: Prior) -> N
         off = match(decode(maps[row.who])[:, None], np.sort(frames.azimuth[one], axis=1)[:, :1])
         assert row.acc == pytest.approx(100 * (off <= 5).mean())
         assert row.mae == pytest.approx(off.mean())
-    assert rows[2].acc >= max(rows[0].acc, rows[1].acc) - 10  # judged on what it was calibrated on
-    assert judge(sure, frames.select(one)) == rows[:3]
+    assert judge(sure, frames.select(one)) == rows[:2]
 
 
 def test_confidence_is_the_same_on_another_device(frames: FeatureSet, prior: Prior) -> None:

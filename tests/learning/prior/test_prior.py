@@ -17,6 +17,7 @@ from tests.helpers.networks import MINE, heard_all_around, prior_of_mine, traine
 from tests.helpers.waves import delayed, plane_waves
 from tytoalba.data.simulation.voice import SPEECH_RATE, SyntheticVoices, at_rate
 from tytoalba.errors import PriorError
+from tytoalba.learning.prior.confidence import usual_confidence
 from tytoalba.learning.prior.exact import GRID
 from tytoalba.learning.prior.features import TOP, full_band, prior_gcc, scores, steering_matrices
 from tytoalba.learning.prior.prior import FRAME_GRID, Prior
@@ -301,10 +302,12 @@ def test_bands_end_where_the_sample_rate_does() -> None:
     assert [high for _, high in prior_gcc(slow).band_list] == [1000.0, 2000.0, 4000.0]
 
 
-def test_a_prior_that_was_not_calibrated_does_not_blend(prior: Prior) -> None:
-    for asked in (lambda: prior.blend(1), prior.counting):
-        with pytest.raises(PriorError, match="prior of mine was not calibrated"):
-            asked()
+def test_a_prior_that_was_not_calibrated_has_the_usual_confidence(prior: Prior) -> None:
+    with pytest.raises(PriorError, match="prior of mine was not calibrated"):
+        prior.counting()
+    assert prior.confidence == usual_confidence()
+    other = replace(usual_confidence(), least=(0.1, 0.9, 0.9))
+    assert replace(prior, constants={"confidence": other.to_dict()}).confidence == other
 
 
 # ---- other arrays

@@ -14,6 +14,7 @@ from safetensors.numpy import save_file
 
 from tests.helpers.networks import MINE, Alter, altered, prior_of_mine
 from tytoalba.errors import PriorError
+from tytoalba.learning.prior.confidence import usual_confidence
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import find_prior
 
@@ -153,11 +154,13 @@ def test_a_step_too_large_for_a_float_is_refused(prior: Prior, tmp_path: Path) -
         {"logit_mean": [0.0] * 7},
         {"logit_mean": [None] * 360},
         {"logit_spread": [0.0] * 360},
-        {"blends": []},
+        {"confidence": []},
         {"counting": {}},
         {"counting": [5]},
         {"counting": [{}, {}]},
-        {"blends": {"1": 5}},
+        {"confidence": {"asked": 5}},
+        {"confidence": usual_confidence().to_dict() | {"least": [0.5, 0.5, 50]}},
+        {"confidence": usual_confidence().to_dict() | {"asked": [[0, 0, -1, 0, 0]] * 3}},
     ],
 )
 def test_constants_that_were_altered_are_refused(prior: Prior, tmp_path: Path, constants: Any) -> None:

@@ -70,7 +70,7 @@ def test_files_that_are_no_certificate_are_refused_at_once(tmp_path: Path) -> No
     with pytest.raises(TytoError, match="no file"):
         Tls(files.certificate, tmp_path / "none.pem").check()
     for certificate, key in ((files.key, files.certificate), (files.authority, files.key)):
-        with pytest.raises(TytoError, match="no certificate with its key"):
+        with pytest.raises(TytoError, match="are not a certificate and its key"):
             Tls(certificate, key).check()
 
 

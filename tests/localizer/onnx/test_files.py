@@ -61,7 +61,7 @@ def test_nothing_is_spent_where_no_file_can_be_made(kit: Kit, monkeypatch: pytes
     state = kit.folder / "k.tyto"
     (kit.folder / "m.model").write_bytes(read(state).model.coarse().to_bytes())
     for taken in ("k.tyto", "s.age", "m.model"):
-        with pytest.raises(FileError, match="is no ONNX file of tytoalba and stays as it is"):
+        with pytest.raises(FileError, match="is not an ONNX file of tytoalba"):
             export_private(state, kit.folder / taken, keys=keys_at_hand(), form=as_onnx())
     with pytest.raises(TytoError, match="precision must be"):
         as_onnx("half")  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ def test_the_prior_alone_is_public(kit: Kit) -> None:
     path = write_prior(read(kit.folder / "k.tyto").array, kit.folder / "prior.onnx", "fast")
     assert path.stat().st_mode & 0o777 == 0o644
     assert is_onnx_of_ours(path.read_bytes())
-    with pytest.raises(FileError, match="is no ONNX file of tytoalba"):
+    with pytest.raises(FileError, match="is not an ONNX file of tytoalba"):
         write_prior(read(kit.folder / "k.tyto").array, kit.folder / "k.tyto")
 
 

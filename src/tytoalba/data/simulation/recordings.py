@@ -51,10 +51,12 @@ class SimulatedRecording:
 
     @property
     def azimuth(self) -> Float:
-        """Degrees of the talkers of each frame, (n_frames, 2), NaN where nobody (else) talks."""
+        """Degrees of the talkers of each frame, NaN where nobody (else) talks, (n_frames, 2 or more)."""
         x, y = self.positions[..., 0], self.positions[..., 1]
         angle = np.where(self.talking, wrap(np.rad2deg(np.arctan2(y, x))), np.nan)
-        return np.pad(np.sort(angle, axis=1), ((0, 0), (0, 2 - angle.shape[1])), constant_values=np.nan)
+        return np.pad(
+            np.sort(angle, axis=1), ((0, 0), (0, max(0, 2 - angle.shape[1]))), constant_values=np.nan
+        )
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,8 @@ class Scenes:
     """As many different scenes as asked for.
 
     families: of `acoustics.FAMILIES`, taken in turn. voices: whose speech; speakers: which part of them.
-    seconds: length of a scene. two_sources: share with two talkers, at least `separation` degrees apart.
+    seconds: length of a scene. two_sources, three_sources: shares with two and three talkers, at least
+    `separation` degrees apart; the others have one.
     calm: share of scenes under conditions `CALM`; the others are under `ANY`.
     """
 
@@ -60,6 +62,7 @@ class Scenes:
     two_sources: float = 0.4
     separation: float = 15.0
     calm: float = 0.0
+    three_sources: float = 0.0
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.families if name not in FAMILIES]:
@@ -75,6 +78,10 @@ class Scenes:
         if self.two_sources > 0 and not self.separation < 180:
             raise DataError(
                 f"two talkers cannot be {self.separation:g} degrees apart; less than 180 is needed"
+            )
+        if self.three_sources > 0 and not self.separation <= 90:
+            raise DataError(
+                f"three talkers are placed at random, up to 90 degrees apart, not {self.separation:g}"
             )
         if self.n_samples <= self.array.frame_length:
             raise DataError(f"scenes of {self.seconds:g} s hold no frame of {self.array.name}")
@@ -130,9 +137,11 @@ class Scenes:
         return CALM if self.calm and rng.random() < self.calm else ANY
 
     def _talkers(self, rng: np.random.Generator, conditions: Conditions = ANY) -> list[PointSource]:
-        azimuth = rng.uniform(0, 360, 2 if rng.random() < self.two_sources else 1)
-        while len(azimuth) == 2 and distance(*azimuth) < self.separation:
-            azimuth = rng.uniform(0, 360, 2)
+        drawn = rng.random()
+        n = 2 if drawn < self.two_sources else 3 if drawn < self.two_sources + self.three_sources else 1
+        azimuth = rng.uniform(0, 360, n)
+        while any(distance(a, b) < self.separation for a, b in combinations(azimuth, 2)):
+            azimuth = rng.uniform(0, 360, n)
         return [talker(float(angle), rng, conditions) for angle in azimuth]
 
     def _somebody(self, rng: np.random.Generator) -> tuple[Voices, int]:

@@ -1,29 +1,19 @@
 """Decoding that knows what it knows: directions, how sure they are, and what to do with that.
 
-With calibrated probabilities (`calibration`) one can choose between two methods (`blend`), count sources
-(`count_sources`) and keep silent (`reject`, `known`). Scores are maps (n_frames, n_directions) of any scale,
-directions degrees (n_frames, n) with NaN for "no source", probabilities fractions in (0, 1).
+With probabilities (`confidence`) one can count sources (`count_sources`) and keep silent (`reject`, `known`).
+Scores are maps (n_frames, n_directions) of any scale, directions degrees (n_frames, n) with NaN for "no
+source", probabilities fractions in (0, 1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tytoalba.errors import DataError
-from tytoalba.learning.prior.calibration import (
-    BLANK,
-    ROUNDING,
-    Calibration,
-    check_fractions,
-    checked_document,
-    checked_maps,
-    evidence,
-)
+from tytoalba.learning.prior.calibration import BLANK, ROUNDING, check_fractions, checked_maps, evidence
+from tytoalba.learning.prior.confidence import MOST, Confidence
 from tytoalba.signal.angles import Float, decode, decode_two, distance, frames_by_sources, grid, is_peak, wrap
 
 Bool = NDArray[np.bool_]
@@ -47,123 +37,30 @@ class Decision:
         object.__setattr__(self, "azimuth", azimuth)
         object.__setattr__(self, "probability", probability)
 
-    @property
-    def certainty(self) -> Float:
-        """Mean probability of the directions of each frame, (n_frames,); 0 for a frame without any."""
-        n_found = np.isfinite(self.probability).sum(axis=1)
-        certainty: Float = np.nansum(self.probability, axis=1) / np.maximum(n_found, 1)
-        return certainty
 
+def decide(
+    scores: ArrayLike, confidence: Confidence, n_sources: int = 1, n_averaged: ArrayLike = 1
+) -> Decision:
+    """Decode maps (n_frames, n_directions) with 1, 2 or 3 sources a frame, and say how sure that is.
 
-@dataclass(frozen=True, eq=False)
-class Blended(Decision):
-    """The surer of two decisions in each frame. learned: (n_frames,), True where it is the learned one."""
-
-    learned: Bool
-
-
-def decide(scores: ArrayLike, calibration: Calibration, n_sources: int = 1) -> Decision:
-    """Decode maps (n_frames, n_directions) with 1 or 2 sources a frame, and say how sure that is.
-
-    The directions are those of `angles.decode` and `angles.decode_two`: fit the calibration on these.
+    n_averaged: frames behind each map, (n_frames,), or one number. Directions are those of `angles.decode`,
+    `angles.decode_two`, and of three `candidates`, of which a map may have fewer.
     """
-    if n_sources not in (1, 2):
-        raise ValueError(f"n_sources must be 1 or 2, got {n_sources}; is it unknown? use count_sources")
-    azimuth = decode(scores)[:, None] if n_sources == 1 else decode_two(scores, BLANK)
-    return Decision(azimuth, calibration.probability(evidence(scores, azimuth)))
+    if n_sources not in (1, 2, 3):
+        raise ValueError(f"n_sources must be 1, 2 or 3, got {n_sources}; is it unknown? use count_sources")
+    if n_sources == 1:
+        azimuth = decode(scores)[:, None]
+    else:
+        azimuth = decode_two(scores, BLANK) if n_sources == 2 else candidates(scores)
+    law = confidence.asked[n_sources - 1]
+    return Decision(azimuth, law.probability(evidence(scores, azimuth), n_averaged))
 
 
-def blend(learned: Decision, fallback: Decision, margin: float = 0.0) -> Blended:
-    """Of two decisions on the same frames the surer, frame by frame, with all its directions.
-
-    Surer is the larger mean probability over the directions of the frame; ties go to the fallback
-    (SRP-PHAT, which needs no teaching). margin: by how much the fallback must be surer to be taken.
-
-    >>> learned = Decision(np.array([[10.0], [20.0]]), np.array([[0.9], [0.4]]))
-    >>> fallback = Decision(np.array([[99.0], [98.0]]), np.array([[0.6], [0.6]]))
-    >>> taken = blend(learned, fallback)
-    >>> taken.azimuth.tolist(), taken.probability.tolist(), taken.learned.tolist()
-    ([[10.0], [98.0]], [[0.9], [0.6]], [True, False])
-    """
-    if learned.azimuth.shape != fallback.azimuth.shape:
-        raise ValueError(
-            f"the learned decision is {learned.azimuth.shape} and the fallback {fallback.azimuth.shape}, "
-            "expected the same (n_frames, n); were both decoded from the same frames and number of sources?"
-        )
-    surer = learned.certainty + margin > fallback.certainty
-    azimuth = np.where(surer[:, None], learned.azimuth, fallback.azimuth)
-    return Blended(azimuth, np.where(surer[:, None], learned.probability, fallback.probability), surer)
-
-
-def mixed_maps(learned: ArrayLike, fallback: ArrayLike, weight: float) -> Float:
-    """One map and so much of another; where both are ruled out, -inf, so is the sum, whatever the weight."""
-    if not weight:  # times -inf it would be no number
-        return np.asarray(learned)
-    return np.asarray(learned) + weight * np.asarray(fallback)
-
-
-@dataclass(frozen=True)
-class Blend:
-    """Two calibrated methods as one: call it with the maps of both.
-
-    weight: of the fallback's map, added to the learned one before anything else: where one of them does not
-    tell, the other does. margin: by how much the fallback alone must be surer than both to be believed.
-    Fit the two calibrations with the number of sources that it is called with: a second source is harder.
-
-    >>> from tytoalba.signal.angles import encode
-    >>> both = Blend(Calibration((0.0, 2.0), (0.1, 0.9), 50), Calibration((0.0, 2.0), (0.2, 0.7), 50))
-    >>> sure, unsure = encode([10.0, 20.0]), 0.25 * encode([99.0, 98.0])
-    >>> taken = both(sure, unsure)
-    >>> taken.azimuth.tolist(), taken.probability.round(3).tolist(), taken.learned.tolist()
-    ([[10.0], [20.0]], [[0.893], [0.893]], [True, True])
-    >>> Blend.from_dict(both.to_dict()) == both
-    True
-    """
-
-    learned: Calibration
-    fallback: Calibration
-    margin: float = 0.0
-    weight: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.margin, (int, float)) and 0 <= self.margin <= 1):
-            raise DataError(f"the margin of a blend must be a number from 0 to 1, got {self.margin!r}")
-        if not (isinstance(self.weight, (int, float)) and 0 <= self.weight <= 100):
-            raise DataError(f"the weight in a blend must be a number from 0 to 100, got {self.weight!r}")
-
-    def __call__(self, learned: ArrayLike, fallback: ArrayLike, n_sources: int = 1) -> Blended:
-        """Directions of the surer map of each frame. learned, fallback: (n_frames, n_directions)."""
-        mine = decide(self.mixed(learned, fallback), self.learned, n_sources)
-        return blend(mine, decide(fallback, self.fallback, n_sources), self.margin)
-
-    def mixed(self, learned: ArrayLike, fallback: ArrayLike) -> Float:
-        """The learned map with some of the other: what the calibration `learned` is of."""
-        return mixed_maps(learned, fallback, self.weight)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers for JSON, which give back every bit."""
-        both = {"learned": self.learned.to_dict(), "fallback": self.fallback.to_dict()}
-        return {
-            "format": "tytoalba-blend",
-            "version": 1,
-            **both,
-            "margin": self.margin,
-            "weight": self.weight,
-        }
-
-    @classmethod
-    def from_dict(cls, document: Any) -> Self:
-        """What `to_dict` gave; DataError says what is wrong with a damaged one."""
-        parts = checked_document(document, "tytoalba-blend", ("learned", "fallback", "margin"))
-        learned, fallback = (Calibration.from_dict(parts[name]) for name in ("learned", "fallback"))
-        return cls(learned, fallback, parts["margin"], parts.get("weight", 0.0))
-
-
-def candidates(scores: ArrayLike, max_sources: int = 3) -> Float:
+def candidates(scores: ArrayLike, max_sources: int = MOST) -> Float:
     """The highest peaks of each frame, more than 15 degrees apart: what may be a source.
 
     scores: (n_frames, n_directions). Returns degrees, (n_frames, max_sources), strongest first, NaN where
-    there is no further peak. A calibration for `count_sources` is fitted on the evidence for these.
+    there is no further peak. What `count_sources` believes is fitted on the evidence for these.
     """
     if max_sources < 1:
         raise ValueError(f"max_sources must be at least 1, got {max_sources}")
@@ -179,38 +76,33 @@ def candidates(scores: ArrayLike, max_sources: int = 3) -> Float:
     return found
 
 
-def count_sources(
-    scores: ArrayLike,
-    calibration: Calibration | Sequence[Calibration],
-    max_sources: int = 3,
-    threshold: float = 0.5,
-) -> Decision:
-    """All `candidates` that are a source with at least the probability `threshold`: their number is unknown.
+def count_sources(scores: ArrayLike, confidence: Confidence, n_averaged: ArrayLike = 1) -> Decision:
+    """The `candidates` that are a source with a chance of at least `confidence.least`, strongest first.
 
-    calibration: one for all, or one each for the strongest peak, the second, ... (max_sources of them).
-    Returns directions and probabilities, (n_frames, max_sources), strongest first, padded with NaN.
+    A peak counts only if the higher ones do. n_averaged: frames behind each map, (n_frames,), or one number.
+    Returns directions and probabilities, (n_frames, 3), padded with NaN; none is sure where all are.
 
+    >>> from tytoalba.learning.prior.confidence import Law
     >>> from tytoalba.signal.angles import encode
-    >>> calibration = Calibration((0.0, 2.0), (0.1, 0.9), 50)
-    >>> heard = count_sources(encode([[30.0, 120.0], [5.0, float("nan")]]), calibration)
+    >>> law = Law((-3.0, 0.0, 4.0, 4.0, 0.0))
+    >>> maps = encode([[30.0, 120.0], [5.0, float("nan")]])
+    >>> heard = count_sources(maps, Confidence((law,) * 3, (law,) * 3, (0.5,) * 3))
     >>> heard.azimuth.tolist()
     [[30.0, 120.0, nan], [5.0, nan, nan]]
     """
-    each = [calibration] * max_sources if isinstance(calibration, Calibration) else list(calibration)
-    if len(each) != max_sources:
-        raise ValueError(
-            f"got {len(each)} calibrations for at most {max_sources} sources; give one for all, or one for "
-            "each from the strongest peak to the weakest"
-        )
-    _minimum("threshold", threshold)
-    azimuth = candidates(scores, max_sources)
+    azimuth = candidates(scores)
+    probability = counted_probability(scores, azimuth, confidence, n_averaged)
+    there = np.cumprod(probability >= confidence.least, axis=1).astype(np.bool_)
+    return Decision(np.where(there, azimuth, np.nan), np.where(there, probability, np.nan))
+
+
+def counted_probability(
+    scores: ArrayLike, azimuth: Float, confidence: Confidence, n_averaged: ArrayLike = 1
+) -> Float:
+    """Chance of each of the `candidates`, strongest first, to be a source; NaN where there is none."""
     found = evidence(scores, azimuth)
-    probability = np.stack([one.probability(x) for one, x in zip(each, found.T, strict=True)], axis=1)
-    azimuth = reject(azimuth, probability, threshold)
-    order = np.argsort(np.isnan(azimuth), axis=1, kind="stable")  # holes to the end
-    probability = np.where(np.isnan(azimuth), np.nan, probability)
-    azimuth, probability = (np.take_along_axis(each, order, axis=1) for each in (azimuth, probability))
-    return Decision(azimuth, probability)
+    each = [law.probability(x, n_averaged) for law, x in zip(confidence.counted, found.T, strict=True)]
+    return np.stack(each, axis=1)
 
 
 def reject(azimuth: ArrayLike, probability: ArrayLike, minimum: float) -> Float:

@@ -13,20 +13,14 @@ from tytoalba.data.features import FeatureSet, Progress
 from tytoalba.data.simulation.stems import Stems
 from tytoalba.errors import DataError
 from tytoalba.learning.prior.calibration import Calibration, evidence, expected_calibration_error
-from tytoalba.learning.prior.decisions import Blend, candidates, mixed_maps
+from tytoalba.learning.prior.decisions import candidates, decide
 from tytoalba.learning.prior.features import prior_gcc, scores
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.train import train_prior
 from tytoalba.signal.angles import Float, decode, decode_two, distance
-from tytoalba.signal.metrics import hits, match, within
+from tytoalba.signal.metrics import match, within
 
-SRP_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
-"""How much of SRP-PHAT's map may be added to the prior's scores; the first of the best on held-out scenes."""
-MARGINS = (1.0, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.0)
-"""By how much SRP-PHAT may have to be surer to be believed; the last that costs little on held-out scenes."""
-LITTLE = 0.001
-"""Share of hits there. All that talks in these scenes is people; of other sounds priors know less."""
-Who = Literal["srp", "prior", "blend"]
+Who = Literal["srp", "prior"]
 
 
 @dataclass(frozen=True)
@@ -46,54 +40,24 @@ class Judgement:
 
 def calibrated(prior: Prior, held: FeatureSet, device: str = "cpu") -> Prior:
     """The prior with calibrations, fitted on scenes and speakers that it has not learned from."""
-    constants = calibrations(*_maps_of(prior, held, device))
+    learned, _, where = _maps_of(prior, held, device)
+    constants = calibrations(learned, where)
     return replace(prior, constants=prior.constants | constants)
 
 
-def calibrations(learned: Float, fallback: Float, where: Float) -> dict[str, Any]:
-    """Calibrations of a prior's maps and SRP-PHAT's (n_frames, 360), in frames whose sources are known.
+def calibrations(learned: Float, where: Float) -> dict[str, Any]:
+    """Calibrations of a prior's maps (n_frames, 360), in frames whose sources are known.
 
     where: (n_frames, 2) degrees, NaN last; frames in which nobody talks count for telling how many do.
     """
-    blends = {}
     for n in (1, 2):
-        rows = np.isfinite(where).sum(axis=1) == n
-        if rows.sum() < 20:
-            raise DataError(
-                f"only {rows.sum()} frames with {n} sources to calibrate on: simulate more scenes"
-            )
-        blends[str(n)] = _best_blend(learned[rows], fallback[rows], where[rows, :n]).to_dict()
-    counting = [calibration.to_dict() for calibration in _counting(learned, where)]
-    return {"blends": blends, "counting": counting}
-
-
-def _best_blend(learned: Float, fallback: Float, true: Float) -> Blend:
-    """How to blend two maps of frames (n_frames, 360) whose sources `true` (n_frames, n) are known.
-
-    Margins are tried on the half of the frames, in their order, that calibrations were not fitted on: on
-    their own scenes these can look better than they are, and SRP-PHAT be believed too readily.
-    """
-    n = true.shape[1]
-    mixed = [mixed_maps(learned, fallback, weight) for weight in SRP_WEIGHTS]
-    best = int(np.argmax([_hits(_found(maps, n), true) for maps in mixed]))
-
-    def fitted(rows: NDArray[np.bool_]) -> Blend:
-        trusted, second = (_calibration(maps[rows], true[rows]) for maps in (mixed[best], fallback))
-        return Blend(trusted, second, weight=SRP_WEIGHTS[best])
-
-    found = np.empty((len(MARGINS), *true.shape))
-    first = np.arange(len(true)) < len(true) // 2
-    for half in (first, ~first):
-        other = fitted(~half)
-        for k, margin in enumerate(MARGINS):
-            found[k, half] = replace(other, margin=margin)(learned[half], fallback[half], n).azimuth
-    shares = np.array([_hits(one, true) for one in found])
-    margin = MARGINS[np.flatnonzero(shares >= shares.max() - LITTLE)[-1]]
-    return replace(fitted(np.ones(len(true), np.bool_)), margin=margin)
+        if (rows := int((np.isfinite(where).sum(axis=1) == n).sum())) < 20:
+            raise DataError(f"only {rows} frames with {n} sources to calibrate on: simulate more scenes")
+    return {"counting": [calibration.to_dict() for calibration in _counting(learned, where)]}
 
 
 def judge(prior: Prior, frames: FeatureSet, device: str = "cpu") -> list[Judgement]:
-    """SRP-PHAT, the prior, and both blended by confidence, on frames of one and of two sources."""
+    """SRP-PHAT and the prior, on frames of one and of two sources."""
     rows = []
     learned, fallback, where = _maps_of(prior, frames, device)
     for n in (1, 2):
@@ -101,11 +65,10 @@ def judge(prior: Prior, frames: FeatureSet, device: str = "cpu") -> list[Judgeme
         if not here.any():
             continue
         true = where[here, :n]
-        blended = prior.blend(n)(learned[here], fallback[here], n)
+        sure = decide(learned[here], prior.confidence, n)
         answers: list[tuple[Who, Float, Float | None]] = [
             ("srp", _found(fallback[here], n), None),
-            ("prior", _found(learned[here], n), None),
-            ("blend", blended.azimuth, blended.probability),
+            ("prior", sure.azimuth, sure.probability),
         ]
         for who, azimuth, probability in answers:
             errors = match(azimuth, true)
@@ -200,11 +163,6 @@ def _found(maps: Float, n: int) -> Float:
     return decode(maps)[:, None] if n == 1 else decode_two(maps)
 
 
-def _calibration(maps: Float, true: Float) -> Calibration:
-    found = _found(maps, true.shape[1])
-    return Calibration.fit(evidence(maps, found).ravel(), hits(found, true).ravel())
-
-
 def _counting(maps: Float, true: Float) -> list[Calibration]:
     """How far the highest peak, and the next, can be trusted to be a source, however many there are."""
     found = candidates(maps, 2)
@@ -214,10 +172,6 @@ def _counting(maps: Float, true: Float) -> list[Calibration]:
     strength = evidence(maps, found)
     there = np.isfinite(found)
     return [Calibration.fit(strength[there[:, k], k], near[there[:, k], k].any(axis=1)) for k in (0, 1)]
-
-
-def _hits(found: Float, true: Float) -> float:
-    return float(hits(found, true).mean())
 
 
 def _two_columns(azimuth: Float) -> Float:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tytoalba.errors import DataError, FileError, PriorError
 from tytoalba.learning.prior.calibration import Calibration
-from tytoalba.learning.prior.decisions import Blend
+from tytoalba.learning.prior.confidence import Confidence, usual_confidence
 from tytoalba.learning.prior.exact import (
     GRID,
     UNFOLD,
@@ -55,6 +55,11 @@ FRAME_GRID = {"logits": 8.0, "sound": 16.0}
 BLOCK, GPU_BLOCK = 8, 4096
 """Frames at a time."""
 FORMAT, VERSION = "tytoalba-prior", 2
+DEAF = (0.55, 0.3)
+"""Heights of a prior's map: below the first it may hear nobody, below the second it does not."""
+LONE = (0.5, 0.6)
+"""Heights of an SRP-PHAT map: from the first on there may be a lone wave, from the second on there is. Speech
+in rooms is seldom as high; a plane wave with noise 10 dB below it has 0.6 to 0.8."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +67,8 @@ class Prior:
     """A prior of an array.
 
     weights: of the network, int16. steps: what one step of each is worth, a power of two.
-    about: how it was made. constants: mean and spread of the logits in simulations; calibration.
+    about: how it was made. constants: mean and spread of the logits in simulations; how far it can be trusted
+    (files made before 0.1.0 also have "blends" with SRP-PHAT, which nothing reads any more).
     frames: some simulated frames, as rounded logits and sound, so that a learner that is taught one direction
     still knows what the prior says of the others: `simulated_frames`.
     agreed: digest of the steering matrices that a state was made with, "" for this machine's own.
@@ -277,6 +283,17 @@ class Prior:
         maps: NDArray[np.float32] = (whole[:, None] @ self._map_matrix)[:, 0]
         return maps
 
+    def lone_waves(self, X: NDArray[np.floating], maps: NDArray[np.floating]) -> NDArray[np.float32]:
+        """SRP-PHAT maps (n_frames, 360) of frames in which these show one wave and little else; 0 in others.
+
+        A prior knows speech in rooms. These know hiss, tones and the like, which it would rather ignore: of
+        both maps the higher value counts. maps: of the prior; where it hears somebody, it is believed.
+        """
+        waves = self.srp_maps(X)
+        heights = (waves.max(axis=1, initial=0.0), LONE), (maps.max(axis=1, initial=0.0), DEAF)
+        clear, deaf = (((high - a) / (b - a)).clip(0.0, 1.0) for high, (a, b) in heights)
+        return np.asarray(waves * (clear * deaf)[:, None], np.float32)
+
     @cached_property
     def _map_matrix(self) -> NDArray[np.float32]:
         """From GCC-PHAT of whole frames to a map, (bands x pairs x lags, 360)."""
@@ -286,16 +303,11 @@ class Prior:
         weighted = steered * (self.gcc.band_shares / len(self.gcc.pairs))[:, None, None]
         return weighted.reshape(-1, N_DIRECTIONS).astype(np.float32)
 
-    def blend(self, n_sources: int) -> Blend:
-        """The prior and SRP-PHAT as one, by calibrated confidence, for 1 or 2 sources."""
-        try:
-            return self._blends[str(n_sources)]
-        except LookupError:
-            raise PriorError(f"this prior of {self.array.name} was not calibrated") from None
-
     @cached_property
-    def _blends(self) -> dict[str, Blend]:
-        return {n: Blend.from_dict(value) for n, value in self.constants.get("blends", {}).items()}
+    def confidence(self) -> Confidence:
+        """How far directions in its scores can be trusted: its own, or what priors usually have."""
+        own = self.constants.get("confidence")
+        return usual_confidence() if own is None else Confidence.from_dict(own)
 
     def counting(self) -> list[Calibration]:
         """How far the highest peak of its scores, and the next, can be trusted to be a source."""
@@ -409,14 +421,14 @@ def _check_constants(constants: Any) -> None:
         wrong = values.shape != (N_DIRECTIONS,) or not np.isfinite(values).all()
         if wrong or (name == "logit_spread" and not (values > 0).all()):
             raise damaged
-    blends, counting = constants.get("blends", {}), constants.get("counting", [])
-    if not isinstance(blends, dict) or not isinstance(counting, list) or len(counting) not in (0, 2):
+    counting = constants.get("counting", [])
+    if not isinstance(counting, list) or len(counting) not in (0, 2):
         raise damaged
     try:
-        for blend in blends.values():
-            Blend.from_dict(blend)
         for document in counting:
             Calibration.from_dict(document)
+        if (confidence := constants.get("confidence")) is not None:
+            Confidence.from_dict(confidence)
     except DataError:
         raise damaged from None
 

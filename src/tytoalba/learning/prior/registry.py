@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import PriorError
-from tytoalba.learning.prior.calibration import Calibration, evidence
-from tytoalba.learning.prior.decisions import Blend
+from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.features import scores
 from tytoalba.learning.prior.prior import Prior, array_of
 from tytoalba.learning.prior.shared.prior import SharedWeights
@@ -51,6 +50,17 @@ def fitting_prior(array: MicArray) -> tuple[Prior, Fit]:
     if found := _first(lambda built: fit(built, array)):
         return found
     return _shared_once(replace(array, yaw=0.0)), Fit(tuple(range(array.n_mics)), array.yaw)
+
+
+def is_newest(prior: Prior, array: MicArray) -> bool:
+    """Whether the network of a prior is the one that this program would take for the array today."""
+    try:
+        today = fitting_prior(array)[0]
+    except PriorError:  # there is none, so nothing is newer
+        return True
+    mine, theirs = prior.weights, today.weights
+    same = mine.keys() == theirs.keys() and prior.steps == today.steps
+    return same and all(np.array_equal(values, theirs[name]) for name, values in mine.items())
 
 
 def shared_weights() -> SharedWeights:
@@ -101,19 +111,24 @@ def _load_once(path: Path, _changed: int) -> Prior:
     return Prior.load(path)
 
 
+def both_sides(prior: Prior, X: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scores (n_frames, 360) of features; of a symmetric array the mean with those of mirrored frames."""
+    maps: NDArray[np.float32] = scores(prior.logits(X))
+    for mirror in symmetries(prior.array)[1:2]:
+        other = mirror.back(scores(prior.logits(X[:, mirror.order(prior.gcc)])))
+        maps = np.asarray((maps + other) / 2, np.float32)
+    return maps
+
+
 @dataclass(frozen=True)
 class PriorMaps:
     """The maps of an array's prior: call it with (n_frames, n_mics, n_samples) -> (n_frames, 360), in 0..1.
 
-    Where the array is symmetric, each frame is also taken mirrored and the answers are averaged. Then the map
-    is blended with SRP-PHAT as was calibrated for that many sources: some of its map is mixed in, and where
-    SRP-PHAT is surer the map is its own. (A prior knows speech; steady hiss it would rather ignore.) How the
-    array is mounted (yaw) turns the answers.
+    How the array is mounted (yaw) turns the answers.
     """
 
     array: MicArray
     n_samples: int
-    n_sources: int = 1
 
     def __post_init__(self) -> None:
         if self.n_samples != self.prior.gcc.n_samples:
@@ -132,70 +147,30 @@ class PriorMaps:
         return self._found[0]
 
     @property
-    def calibrated(self) -> bool:
-        """Whether it knows the chance of a direction to be right."""
-        return "blends" in self.prior.constants
-
-    @property
     def counting(self) -> list[Calibration]:
         """How far the highest peak of the network's scores, and the next, are sources; empty if unknown."""
         return self.prior.counting() if self.prior.constants.get("counting") else []
 
     def __call__(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
         """Maps of frames."""
-        return self.blended(self.both(frames))
+        return self.mounted(self.both(frames).max(axis=1))
 
     def both(self, frames: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Scores of the network and SRP-PHAT maps, (n_frames, 2, 360), in the frame of the prior."""
+        """Scores of the network and lone waves beside them, (n_frames, 2, 360), in the frame of the prior."""
         prior, how = self._found
         return self.both_of(np.asarray(prior.gcc(how.in_order(frames)), np.float32))
 
     def both_of(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """The same of features (n_frames, n_looks, n_pairs, n_lags)."""
-        prior = self.prior
-        X = features.reshape(len(features), prior.gcc.n_features)
-        maps: NDArray[np.float32] = scores(prior.logits(X))
-        for mirror in symmetries(prior.array)[1:2]:
-            other = mirror.back(scores(prior.logits(X[:, mirror.order(prior.gcc)])))
-            maps = np.asarray((maps + other) / 2, np.float32)
-        return np.stack([maps, prior.srp_maps(X)], axis=1)
+        X = features.reshape(len(features), self.prior.gcc.n_features)
+        maps = both_sides(self.prior, X)
+        return np.stack([maps, self.prior.lone_waves(X, maps)], axis=1)
 
     def steady_noise(self) -> SteadyNoise:
         """What weighs the features of sound that runs."""
         prior, how = self._found
         return SteadyNoise(replace(prior.gcc, exact=True), how.order)
 
-    def blended(self, both: Float) -> NDArray[np.float32]:
-        """One map (n_frames, 360) of both, as the array is mounted."""
-        maps = both[:, 0]
-        if self.calibrated:
-            blend, learned = self._surer(both)
-            mixed = blend.mixed(maps, both[:, 1]) / (1 + blend.weight)
-            maps = np.where(learned[:, None], mixed, both[:, 1]).astype(np.float32)
-        return self.mounted(maps)
-
     def mounted(self, maps: Float) -> NDArray[np.float32]:
         """Maps (n_frames, 360) in the frame of the prior, as the array is mounted."""
         return np.asarray(turned(maps, self._found[1].turn), np.float32)
-
-    def probability(self, both: Float, azimuth: Float, counted: bool) -> Float:
-        """Chance of directions (n_frames, n), found in the blended map, to be right; NaN for none.
-
-        counted: whether their number was found as well.
-        """
-        prior, how = self._found
-        own = prior.array.fold(azimuth - how.turn)
-        maps, fallback = (prior.array.without_images(both[:, k]) for k in (0, 1))
-        if counted:
-            each = [prior.counting()[min(k, 1)] for k in range(azimuth.shape[1])]
-            found = evidence(maps, own)
-            return np.stack([one.probability(x) for one, x in zip(each, found.T, strict=True)], axis=1)
-        blend, learned = self._surer(both)
-        mine = blend.learned.probability(evidence(blend.mixed(maps, fallback), own))
-        return np.where(learned[:, None], mine, blend.fallback.probability(evidence(fallback, own)))
-
-    def _surer(self, both: Float) -> tuple[Blend, NDArray[np.bool_]]:
-        """The blend for that many sources, and in which frames the network decides."""
-        n, once = min(self.n_sources, 2), self.prior.array.without_images
-        blend = self.prior.blend(n)
-        return blend, blend(once(both[:, 0]), once(both[:, 1]), n).learned

@@ -23,7 +23,9 @@ def as_onnx(precision: Precision = "same") -> Form:
     check_precision(precision)  # before anything is spent
     import_onnx()
     return Form(
-        "ONNX file of tytoalba", lambda model: onnx_bytes(Known.of_model(model), precision), is_onnx_of_ours
+        "an ONNX file of tytoalba",
+        lambda model: onnx_bytes(Known.of_model(model), precision),
+        is_onnx_of_ours,
     )
 
 

@@ -1,7 +1,7 @@
 """One ONNX graph from frames of raw sound to scores of 360 directions, and what it says of itself.
 
 What comes out is `Finder.scores` of the method prior, or of a localizer: the scores in which `tyto locate`
-and the tracker look for directions, before anything is decided and before SRP-PHAT is blended in.
+and the tracker look for directions, before anything is decided.
 """
 
 from __future__ import annotations

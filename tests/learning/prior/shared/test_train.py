@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,18 @@ import pytest
 
 from tytoalba.data.simulation.voice import SyntheticVoices
 from tytoalba.errors import DataError, TytoError
+from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.learning.prior.shared import frames as module
 from tytoalba.learning.prior.shared.frames import ArrayFrames, FrameRecipe, make_frames, simulated_frames
+from tytoalba.learning.prior.shared.geometry import Geometry
 from tytoalba.learning.prior.shared.judge import calibrated_weights, judged
-from tytoalba.learning.prior.shared.make import AnySettings
+from tytoalba.learning.prior.shared.make import AnySettings, Arriving
 from tytoalba.signal.array import load_array
 
 torch = pytest.importorskip("torch")
 from tytoalba.learning.prior.shared import train as train_module  # noqa: E402 - needs torch
-from tytoalba.learning.prior.shared.train import SharedRecipe, train_shared  # noqa: E402 - needs torch
+from tytoalba.learning.prior.shared.network import Placed, SharedNetwork  # noqa: E402 - needs torch
+from tytoalba.learning.prior.shared.train import SharedRecipe, drawn, train_shared  # noqa: E402 - needs torch
 
 RECIPE = FrameRecipe((SyntheticVoices(),), rooms=5, frames=60, machines=3)
 TRAINING = SharedRecipe(8, 8, 6, 1, steps=90, arrays=2, frames=16, rate=1e-2, warm_up=5)
@@ -94,10 +99,99 @@ def test_training_lowers_the_loss_and_goes_on_where_it_was_stopped(
         assert np.array_equal(resumed[name], values), name
 
 
+def test_a_step_mixes_no_devices(paths: list[Path]) -> None:
+    """On a device that computes shapes only, and refuses whatever was left on the CPU."""
+    known = [train_module._Known.load(path, "meta") for path in paths]
+    network = SharedNetwork(8, 8, 6, 2).to("meta").train()
+    batches, target = drawn(known, TRAINING, 0, "meta")
+    loss = (torch.sigmoid(network(batches)) - target).square().sum(1).mean()
+    loss.backward()
+    assert loss.device.type == "meta"
+    assert {parameter.grad.device.type for parameter in network.parameters()} == {"meta"}  # type: ignore[union-attr]
+
+
+def test_what_is_steered_on_a_device_is_what_is_steered_in_numpy(paths: list[Path]) -> None:
+    array = ArrayFrames.load(paths[0]).array
+    told = Geometry.of(array, prior_gcc(array))
+    placed = Placed.of(told)
+    assert np.array_equal(placed.steering.numpy(), told.steering)
+    pairs, order = torch.tensor([2, 0]), torch.arange(359, -1, -1)
+    turned = placed.changed(pairs, order, torch.arange(119, -1, -1))
+    assert np.array_equal(turned.steering.numpy(), told.steering[:, [2, 0]][..., ::-1])
+    assert np.array_equal(turned.known.numpy(), told.known[[2, 0]][:, ::-1])
+
+
+def test_training_stops_in_time_and_takes_what_comes_later(paths: list[Path], tmp_path: Path) -> None:
+    checkpoint, late = tmp_path / "checkpoint.safetensors", [[paths[1]], [paths[2]]]
+    with pytest.raises(TytoError, match="the time is over at step 1 of 90, with frames of 2 arrays"):
+        train_shared(
+            paths[:1], TRAINING, checkpoint=checkpoint, until=0.0, more=lambda: late.pop(0) if late else ()
+        )
+    assert checkpoint.exists()
+    steps: list[int] = []
+    train_shared(paths, TRAINING, checkpoint=checkpoint, on_progress=lambda step, _: steps.append(step))
+    assert steps[0] == 2
+    assert steps[-1] == 90
+
+
+def test_files_arrive_while_others_are_made() -> None:
+    made: list[int] = []
+
+    def files() -> Generator[Path]:
+        try:
+            for k in range(1000):
+                made.append(k)
+                yield Path(str(k))
+                time.sleep(0.01)
+        finally:
+            made.append(-1)
+
+    with Arriving(files()) as arriving:
+        first = arriving.first(3, lambda _: None)
+        assert len(first) >= 3
+        time.sleep(0.1)
+        later = arriving.new()
+        assert later
+        assert not set(first) & set(later)
+    assert made[-1] == -1  # the others are not made
+    assert len(made) < 900
+    none: list[Path] = []
+    with Arriving(path for path in none) as nothing:
+        assert nothing.first(5, lambda _: None) == []
+
+
+def slowly(n: int) -> Generator[Path]:
+    for k in range(n):
+        time.sleep(0.01)
+        yield Path(str(k))
+
+
+def test_an_error_in_the_background_is_raised_where_files_are_asked_for() -> None:
+    def files() -> Generator[Path]:
+        yield Path("a")
+        raise DataError("no speech")
+
+    with Arriving(files()) as arriving, pytest.raises(DataError, match="no speech"):
+        arriving.first(2, lambda _: None)
+    with (
+        Arriving(slowly(500)) as slow,
+        pytest.raises(TytoError, match="the time is over with"),
+    ):
+        slow.first(500, lambda _: None, until=time.monotonic() + 0.1)
+
+
+def test_a_family_is_left_out_with_its_arrays(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TURNS", ("anechoic", "hybrid"))
+    monkeypatch.setattr(module, "simulated_frames", lambda *_: pytest.fail("made again"))
+    assert make_frames(paths[0].parent, 3, RECIPE, leave_out="anechoic") == [paths[1]]
+    with pytest.raises(TytoError, match="no acoustics called 'cave'; known: hybrid, anechoic, pyroom"):
+        AnySettings(leave_out="cave")
+
+
 def test_a_checkpoint_of_another_recipe_is_refused(paths: list[Path], tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint.safetensors"
     train_shared(paths, TRAINING, checkpoint=checkpoint)
-    with pytest.raises(DataError, match="no checkpoint of this recipe"):
+    with pytest.raises(DataError, match="not a checkpoint of this recipe"):
         train_shared(paths, replace(TRAINING, width=9), checkpoint=checkpoint)
     with pytest.raises(DataError, match="of step 90, of 12"):
         train_shared(paths, replace(TRAINING, steps=12), checkpoint=checkpoint)
@@ -129,7 +223,6 @@ def test_it_is_calibrated_and_judged_on_arrays_that_it_has_not_met(paths: list[P
     prior = made.prior(array)
     assert prior.constants["logit_spread"][0] > 0
     assert len(prior.counting()) == 2
-    assert 0 < prior.blend(2).learned.probability(0.5) < 1
     rows = judged(made, array, (SyntheticVoices(),), n_scenes=8, families=("anechoic", "hybrid"))
     assert {row.who for row in rows} == {"srp", "music", "any"}
     for row in rows:

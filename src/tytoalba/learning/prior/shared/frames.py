@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,16 +24,20 @@ from tytoalba.signal.array import MicArray
 from tytoalba.storage.parallel import parallel_map
 from tytoalba.storage.tensors import read_tensors, write_tensors
 
-FORMAT, VERSION = "tytoalba-array-frames", 1
+FORMAT, VERSION = "tytoalba-array-frames", 2
 TURNS = ("hybrid", "anechoic", "hybrid", "hybrid", "pyroom")
+"""Acoustics that arrays take in turn: all rooms of one array are of one family, so that a family can be left
+out by leaving arrays out."""
 SECONDS_OF_MACHINES = 4.0
+PLAIN = 600
+"""Frames whose bytes are limited; with more frames there may be as many more bytes."""
 
 
 @dataclass(frozen=True)
 class FrameRecipe:
     """What is simulated for each array.
 
-    rooms: with four places each. frames: mixed in them, fewer where they take more than `most_bytes`.
+    rooms: with four places each. frames: mixed in them, fewer where 600 took more than `most_bytes`.
     machines: sounds of machines. voices: whose speech. speakers: which part of them. calm: share of rooms
     that are quiet, with a well-built device.
     """
@@ -83,9 +87,8 @@ def simulated_frames(array: MicArray, recipe: FrameRecipe, number: int = 0) -> A
     from tytoalba.data.simulation.mixer import Machines, Mixer
 
     gcc = prior_gcc(array)
-    scenes = Scenes(
-        array, recipe.voices, TURNS, recipe.speakers, recipe.seed * 1_000_003 + number, calm=recipe.calm
-    )
+    seed = recipe.seed * 1_000_003 + number
+    scenes = Scenes(array, recipe.voices, (family_of(number),), recipe.speakers, seed, calm=recipe.calm)
     machines = None
     if recipe.machines:
         rng = np.random.default_rng([0x6D616368, recipe.seed, number])
@@ -95,7 +98,7 @@ def simulated_frames(array: MicArray, recipe: FrameRecipe, number: int = 0) -> A
         ]
         machines = Machines(np.stack(sounds).astype(np.float16))
     mixer = Mixer(gather_stems(scenes, recipe.rooms), gcc, machines=machines, seed=number)
-    n_frames = max(16, min(recipe.frames, recipe.most_bytes // gcc.n_features))
+    n_frames = max(16, recipe.frames * min(PLAIN, recipe.most_bytes // gcc.n_features) // PLAIN)
     shape = gcc.n_looks // len(gcc.band_list), len(gcc.band_list), len(gcc.pairs), gcc.n_lags
     codes, places = [], []
     for sound, azimuth in mixer.sounds(n_frames):
@@ -105,27 +108,51 @@ def simulated_frames(array: MicArray, recipe: FrameRecipe, number: int = 0) -> A
     return ArrayFrames(array, np.concatenate(codes), np.concatenate(places))
 
 
+def family_of(number: int) -> str:
+    """The acoustics of all rooms of an array."""
+    return TURNS[number % len(TURNS)]
+
+
 def make_frames(
     folder: str | Path,
     n_arrays: int,
     recipe: FrameRecipe,
     *,
+    leave_out: str | None = None,
     processes: int = 1,
     on_progress: Progress | None = None,
 ) -> list[Path]:
-    """Frames of `n_arrays` random arrays, a file each in a folder; what is there is not made again."""
+    """Frames of `n_arrays` random arrays, a file each in a folder; what is there is not made again.
+
+    leave_out: a family of acoustics whose arrays are left out.
+    """
+    found: list[Path] = []
+    for path in each_frames(folder, n_arrays, recipe, leave_out=leave_out, processes=processes):
+        found.append(path)
+        if on_progress:
+            on_progress(len(found), n_arrays)
+    return sorted(found)
+
+
+def each_frames(
+    folder: str | Path,
+    n_arrays: int,
+    recipe: FrameRecipe,
+    *,
+    leave_out: str | None = None,
+    processes: int = 1,
+) -> Generator[Path]:
+    """The same one by one, first those that are there already."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     part = f"{recipe.speakers}-{recipe.seed}"
-    paths = [folder / f"{part}-{number:05d}.safetensors" for number in range(n_arrays)]
-    missing = [number for number, path in enumerate(paths) if not path.exists()]
-    made = parallel_map(partial(_make_one, recipe, paths), missing, processes)
-    for done, _ in enumerate(made, n_arrays - len(missing) + 1):
-        if on_progress:
-            on_progress(done, n_arrays)
-    return paths
+    wanted = [number for number in range(n_arrays) if family_of(number) != leave_out]
+    paths = {number: folder / f"{part}-{number:05d}.safetensors" for number in wanted}
+    missing = [number for number in wanted if not paths[number].exists()]
+    yield from (path for number, path in paths.items() if number not in set(missing))
+    yield from parallel_map(partial(_make_one, recipe, paths), missing, processes)
 
 
-def _make_one(recipe: FrameRecipe, paths: Sequence[Path], number: int) -> int:
+def _make_one(recipe: FrameRecipe, paths: Mapping[int, Path], number: int) -> Path:
     simulated_frames(random_array(recipe.seed, number), recipe, number).save(paths[number])
-    return number
+    return paths[number]

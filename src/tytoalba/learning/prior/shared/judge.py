@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from tytoalba.data.simulation.acoustics import FAMILIES
 from tytoalba.data.simulation.recordings import as_recording
 from tytoalba.data.simulation.scenes import Scenes
 from tytoalba.data.simulation.voice import Voices
+from tytoalba.learning.prior.confidence_fit import SceneMaps, fitted_confidence, scene_maps, talkative
 from tytoalba.learning.prior.features import scores
 from tytoalba.learning.prior.judge import calibrations
 from tytoalba.learning.prior.prior import Prior
@@ -37,7 +38,7 @@ def calibrated_weights(
 ) -> SharedWeights:
     """The network with the scale of its logits and its calibrations, from frames of arrays it has not met."""
     made = SharedWeights(weights, about, {})
-    maps: list[tuple[Float, Float, Float]] = []
+    maps: list[tuple[Float, Float]] = []
     seen: list[NDArray[np.float32]] = []
     for done, path in enumerate(paths, 1):
         frames = ArrayFrames.load(path)
@@ -45,17 +46,66 @@ def calibrated_weights(
         X = (frames.codes / np.float32(CODE)).reshape(len(frames.codes), -1)
         logits = prior.logits(X)
         where = np.sort(np.asarray(array.fold(frames.azimuth), np.float64), axis=1)
-        learned, fallback = (array.without_images(each) for each in (scores(logits), prior.srp_maps(X)))
-        maps.append((learned, fallback, where))
+        maps.append((array.without_images(scores(logits)), where))
         seen.append(logits)
         if on_progress:
             on_progress(done, len(paths))
-    learned, fallback, where = (np.concatenate(parts) for parts in zip(*maps, strict=True))
+    learned, where = (np.concatenate(parts) for parts in zip(*maps, strict=True))
     values = np.concatenate(seen)
     # the network is the same all around the circle: so is the scale
     scale = {"logit_mean": float(values.mean()), "logit_spread": float(values.std(axis=0).mean())}
     constants = {name: [float(f"{value:.4g}")] * values.shape[1] for name, value in scale.items()}
-    return SharedWeights(weights, about, constants | calibrations(learned, fallback, where))
+    return SharedWeights(weights, about, constants | calibrations(learned, where))
+
+
+def trusted_weights(
+    weights: SharedWeights,
+    arrays: Sequence[MicArray],
+    voices: Sequence[Voices],
+    *,
+    families: Sequence[str] = tuple(FAMILIES),
+    n_scenes: int = 30,
+    seed: int = 0,
+    processes: int = 1,
+    on_progress: Progress | None = None,
+) -> SharedWeights:
+    """The network with how far its answers can be trusted, from scenes of arrays that it has not met.
+
+    n_scenes: calm ones, and as many wild ones, of each array.
+    """
+    jobs = [
+        (k, calm, len(arrays) * number + k)
+        for number in range(n_scenes)
+        for k in range(len(arrays))
+        for calm in (True, False)
+    ]
+    work = partial(_heard, weights, tuple(arrays), tuple(voices), tuple(families), seed)
+    found: list[SceneMaps] = []
+    for scene in parallel_map(work, jobs, processes):
+        found.append(scene)
+        if on_progress:
+            on_progress(len(found), len(jobs))
+    own = {"confidence": fitted_confidence(found).to_dict()}
+    return replace(weights, constants=weights.constants | own)
+
+
+def _heard(
+    weights: SharedWeights,
+    arrays: Sequence[MicArray],
+    voices: Sequence[Voices],
+    families: Sequence[str],
+    seed: int,
+    job: tuple[int, bool, int],
+) -> SceneMaps:
+    index, calm, number = job
+    prior = weights.prior(arrays[index])
+    scenes = talkative(prior.array, voices, "valid", seed=seed, calm=calm, families=families)
+    gcc = replace(prior.gcc, exact=True)
+    return scene_maps(
+        scenes,
+        [lambda cut: scores(prior.logits(np.asarray(gcc(cut), np.float32).reshape(len(cut), -1)))],
+        number,
+    )[0]
 
 
 @dataclass(frozen=True)

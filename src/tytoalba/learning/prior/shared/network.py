@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tytoalba.errors import MissingExtraError
-from tytoalba.learning.prior.exact import TAPS
+from tytoalba.learning.prior.exact import DILATIONS, TAPS
 from tytoalba.learning.prior.shared.exact import (
     BYTE,
     HALF,
@@ -37,6 +38,33 @@ FIRST_LEVEL = -3.0
 
 
 @dataclass(frozen=True)
+class Placed:
+    """What the network is told of an array, on a device: the parts of a `Geometry`, as they are stored."""
+
+    geometry: Geometry
+    table: Tensor
+    delays: Tensor
+    known: Tensor
+
+    @classmethod
+    def of(cls, geometry: Geometry, device: torch.device | str = "cpu") -> Placed:
+        """A geometry on a device."""
+        parts = (geometry.table, geometry.delays.astype(np.int64), geometry.known)
+        return cls(geometry, *(torch.as_tensor(part, device=device) for part in parts))
+
+    def changed(self, pairs: Tensor, order: Tensor, cells: Tensor) -> Placed:
+        """Some pairs, and the degrees and their cells in another order along the circle."""
+        return Placed(self.geometry, self.table, self.delays[pairs][:, order], self.known[pairs][:, cells])
+
+    @property
+    def steering(self) -> Tensor:
+        """`Geometry.steering`, made where it is needed: (n_bands, n_pairs, n_lags, 360)."""
+        rows = self.table[:, self.delays.abs()]  # (B, P, 360, L)
+        rows = torch.where((self.delays >= 0)[None, :, :, None], rows, rows.flip(-1))
+        return rows.swapaxes(2, 3).float().contiguous()
+
+
+@dataclass(frozen=True)
 class Batch:
     """Frames of one array: codes (n, looks, bands, pairs, lags) in whole numbers, float32."""
 
@@ -46,11 +74,11 @@ class Batch:
     known: Tensor
 
     @classmethod
-    def of(cls, codes: NDArray[np.int8], geometry: Geometry, device: torch.device | str = "cpu") -> Batch:
-        """Codes and geometry on a device."""
-        steering = torch.as_tensor(geometry.steering, device=device)
-        known = torch.as_tensor(geometry.known, dtype=torch.float32, device=device)
-        return cls(torch.as_tensor(codes, device=device).float(), geometry, steering, known)
+    def of(cls, codes: NDArray[np.int8] | Tensor, told: Geometry | Placed, device: Any = "cpu") -> Batch:
+        """Codes and what is told of their array, on a device."""
+        placed = told if isinstance(told, Placed) else Placed.of(told, device)
+        numbers = torch.as_tensor(codes, device=device).float()
+        return cls(numbers, placed.geometry, placed.steering, placed.known.float())
 
 
 class SharedNetwork(nn.Module):
@@ -75,6 +103,7 @@ class SharedNetwork(nn.Module):
         initial = torch.Generator().manual_seed(seed)
         self.weights, self.biases, self.norms = nn.ParameterDict(), nn.ParameterDict(), nn.ModuleDict()
         self.steps: dict[str, Tensor] = {}
+        self._beside: dict[tuple[int, torch.device], Tensor] = {}
         self.rounding = rounding
         for name, (n_in, n_out) in shapes(*self.shape).items():
             bound = n_in**-0.5
@@ -112,7 +141,7 @@ class SharedNetwork(nn.Module):
         Z = self._layer("enter", torch.cat([mean, most, maps[:, 0], heard], dim=2), STATE, HALF)
         for k in range(self.n_blocks):
             n, _, width = Z.shape
-            beside = Z[:, neighbours(k)].reshape(n, CELLS, -1)
+            beside = Z[:, self._neighbours(k, Z.device)].reshape(n, CELLS, -1)
             overall = torch.cat([self._settled(Z.mean(1), STATE, -HALF, HALF), Z.amax(1)], dim=1)
             matrix = self._weight(f"near{k}")
             inner = beside @ matrix[: len(TAPS) * width] + (overall @ matrix[len(TAPS) * width :])[:, None]
@@ -121,6 +150,13 @@ class SharedNetwork(nn.Module):
             Z = self._settled(Z + added, STATE, -HALF, HALF)
         logits = Z.clamp(min=0.0) @ self._weight("leave") + self.biases["leave"]
         return torch.reshape(logits, (len(Z), CELLS * UNFOLD))
+
+    def _neighbours(self, block: int, device: torch.device) -> Tensor:
+        """`neighbours`, copied to a device once."""
+        key = block % len(DILATIONS), device
+        if key not in self._beside:
+            self._beside[key] = torch.as_tensor(neighbours(block), device=device)
+        return self._beside[key]
 
     def _weight(self, name: str) -> Tensor:
         weight: Tensor = self.weights[name]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +15,15 @@ import torch
 from numpy.typing import NDArray
 
 from tytoalba.data.features import Progress
-from tytoalba.errors import DataError
+from tytoalba.errors import DataError, TytoError
 from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.learning.prior.shared.exact import Weights
 from tytoalba.learning.prior.shared.frames import ArrayFrames
 from tytoalba.learning.prior.shared.geometry import UNFOLD, Geometry
-from tytoalba.learning.prior.shared.network import Batch, SharedNetwork
+from tytoalba.learning.prior.shared.network import Batch, Placed, SharedNetwork
 from tytoalba.learning.training import labels
 from tytoalba.signal.angles import N_DIRECTIONS
+from tytoalba.signal.array import MicArray
 from tytoalba.storage.tensors import read_tensors, write_tensors
 
 SIGMA = 5.0
@@ -79,15 +82,19 @@ def train_shared(
     *,
     checkpoint: str | Path | None = None,
     device: str = "cpu",
+    more: Callable[[], Sequence[str | Path]] = tuple,
+    until: float = math.inf,
     on_progress: Progress | None = None,
     watch: Callable[[int, float], None] | None = None,
 ) -> Weights:
     """Weights in eight bits, learned from files of `ArrayFrames`.
 
-    checkpoint: a file to go on from, if it is there, and to write now and then. watch: is told the step and
-    the loss of the steps since the last time.
+    All frames lie on the device, in eight bits, and little is copied there in a step. checkpoint: a file to
+    go on from, if it is there, and to write now and then. more: is asked now and then for files that came
+    since. until: `time.monotonic()` at which to stop with a checkpoint, and an error that says so. watch: is
+    told the step and the loss of the steps since the last time.
     """
-    library = [_Known.load(path) for path in paths]
+    library = [_Known.load(path, device) for path in paths]
     if not library:
         raise DataError("no frames to learn from")
     network = SharedNetwork(
@@ -110,13 +117,15 @@ def train_shared(
             group["lr"] = rate
         batches, target = drawn(library, recipe, step, device)
         optimiser.zero_grad(set_to_none=True)
-        loss = (torch.sigmoid(network(batches)) - target).square().sum(1).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
+        with _fast_products():
+            loss = (torch.sigmoid(network(batches)) - target).square().sum(1).mean()
+            loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
         optimiser.step()
         lost.append(loss.detach())
         step += 1
-        if step % OFTEN == 0 or step == recipe.steps:
+        over = step < recipe.steps and time.monotonic() >= until
+        if step % OFTEN == 0 or step == recipe.steps or over:
             mean = float(torch.stack(lost).mean())
             lost.clear()
             if not math.isfinite(mean):
@@ -125,22 +134,42 @@ def train_shared(
                 watch(step, mean)
             if checkpoint:
                 _save(checkpoint, step, network, optimiser)
+            library += [_Known.load(path, device) for path in more()]
         if on_progress:
             on_progress(step, recipe.steps)
+        if over:
+            raise TytoError(
+                f"the time is over at step {step} of {recipe.steps}, with frames of {len(library)} arrays; "
+                "the same command goes on there"
+            )
     return network.quantised()
+
+
+@contextmanager
+def _fast_products() -> Iterator[None]:
+    """Tensor cores for products of float32 on a GPU: the whole numbers here, up to 511, are exact there."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
 
 
 @dataclass(frozen=True)
 class _Known:
-    """Frames of an array and what the network is told of it."""
+    """Frames of an array and what the network is told of it, on a device. azimuth: (n_frames, 2) degrees."""
 
-    frames: ArrayFrames
-    geometry: Geometry
+    array: MicArray
+    codes: torch.Tensor
+    azimuth: NDArray[np.float32]
+    told: Placed
 
     @classmethod
-    def load(cls, path: str | Path) -> _Known:
+    def load(cls, path: str | Path, device: str) -> _Known:
         frames = ArrayFrames.load(path)
-        return cls(frames, Geometry.of(frames.array, prior_gcc(frames.array)))
+        told = Placed.of(Geometry.of(frames.array, prior_gcc(frames.array)), device)
+        return cls(frames.array, torch.as_tensor(frames.codes, device=device), frames.azimuth, told)
 
 
 def drawn(
@@ -151,10 +180,10 @@ def drawn(
     """
     rng = np.random.default_rng([0x73746570, recipe.seed, step])
     batches, targets = [], []
-    for one in rng.choice(len(library), recipe.arrays, replace=len(library) < recipe.arrays):
-        frames, geometry = library[one].frames, library[one].geometry
-        array = frames.array
-        rows = np.sort(rng.choice(len(frames.codes), min(recipe.frames, len(frames.codes)), replace=False))
+    for number in rng.choice(len(library), recipe.arrays, replace=len(library) < recipe.arrays):
+        one = library[number]
+        array, n_frames = one.array, len(one.codes)
+        rows = np.sort(rng.choice(n_frames, min(recipe.frames, n_frames), replace=False))
         n_mics = FEWEST_MICS + int((array.n_mics - FEWEST_MICS + 1) * rng.random() ** 2)
         chosen = np.sort(rng.choice(array.n_mics, n_mics, replace=False)).tolist()
         kept = [p for p, (i, j) in enumerate(array.pairs) if i in chosen and j in chosen]
@@ -164,24 +193,18 @@ def drawn(
             channels=(),
             facing=(0.0,),
         )
-        places = part.alike(frames.azimuth[rows])
         order = (int(rng.integers(UNFOLD)) + rng.choice([-1, 1]) * np.arange(N_DIRECTIONS)) % N_DIRECTIONS
-        batches.append(Batch.of(frames.codes[rows][:, :, :, kept], _changed(geometry, kept, order), device))
-        targets.append(labels(places, device, SIGMA)[:, torch.as_tensor(order, device=device)])
+        cells = order[1::UNFOLD] // UNFOLD
+        pairs, turned, cell, which = (torch.as_tensor(i).to(device) for i in (kept, order, cells, rows))
+        codes = one.codes[which][:, :, :, pairs]
+        batches.append(Batch.of(codes, one.told.changed(pairs, turned, cell), device))
+        targets.append(labels(part.alike(one.azimuth[rows]), device, SIGMA)[:, turned])
     return batches, torch.cat(targets)
 
 
-def _changed(geometry: Geometry, pairs: list[int], order: NDArray[np.intp]) -> Geometry:
-    """Some pairs, and the degrees in another order along the circle."""
-    return replace(
-        geometry,
-        delays=np.ascontiguousarray(geometry.delays[pairs][:, order]),
-        known=np.ascontiguousarray(geometry.known[pairs][:, order[1::UNFOLD] // UNFOLD]),
-    )
-
-
 def _optimiser(network: SharedNetwork) -> torch.optim.AdamW:
-    return torch.optim.AdamW(network.parameters(), lr=0.0, weight_decay=1e-4, betas=(0.9, 0.99))
+    fused = next(network.parameters()).is_cuda  # one kernel for all weights
+    return torch.optim.AdamW(network.parameters(), lr=0.0, weight_decay=1e-4, betas=(0.9, 0.99), fused=fused)
 
 
 def _save(path: str | Path, step: int, network: SharedNetwork, optimiser: torch.optim.AdamW) -> None:
@@ -227,8 +250,9 @@ def _restore(optimiser: torch.optim.AdamW, path: str | Path, network: SharedNetw
     for name, parameter in network.named_parameters():
         keys = ("step", "exp_avg", "exp_avg_sq")
         found = {key: arrays.get(f"optimiser.{key}.{name}") for key in keys}
+        here = parameter.device if parameter.is_cuda else "cpu"  # fused steps count on the device
         if all(value is not None for value in found.values()):
             optimiser.state[parameter] = {
-                key: torch.as_tensor(value, device="cpu" if key == "step" else parameter.device)
+                key: torch.as_tensor(value, device=here if key == "step" else parameter.device)
                 for key, value in found.items()
             }
