@@ -43,7 +43,7 @@ Sign = Callable[[Path, Facts], Path | None]
 
 @dataclass(frozen=True)
 class Form:
-    """How a model is written. name: what errors call such a file, with its article; knows: whether bytes are one."""
+    """How a model is written. name: what errors call it ("a model"); knows: whether bytes are one."""
 
     name: str
     to_bytes: Callable[[Model], bytes]
