@@ -15,7 +15,9 @@ from tytoalba.bench.formats import markdown_table
 from tytoalba.bench.results import MASKS, load_results
 
 PARTS = [
-    *("fair", "fair masked", "fair last", "agreement", "directions", "separation", "context", "noise"),
+    *("reduced fair", "reduced fair masked", "reduced fair last", "reduced after", "reduced separation"),
+    *("reduced directions", "reduced memory"),
+    *("fair", "fair last", "agreement", "directions", "separation", "context", "noise"),
     *("orders", "phases", "streams", "one source", "expansion", "eta", "after", "terms", "memory", "files"),
 ]
 

@@ -45,8 +45,14 @@ class Report:
     @cached_property
     def main(self) -> list[Run]:
         """Those that are one report."""
-        apart = (*self.streams, *self.phases, *self.one_source, *self.on_validation)
+        apart = (*self.streams, *self.phases, *self.one_source, *self.on_validation, *self.reduced)
         return [run for run in self.runs if run not in apart]
+
+    @cached_property
+    def reduced(self) -> list[Run]:
+        """Those on a part of the data, where others are on all of it."""
+        part = [run for run in self.runs if run.config.get("size", 1) < 1]
+        return part if len(part) < len(self.runs) else []
 
     @cached_property
     def streams(self) -> list[Run]:
@@ -91,7 +97,9 @@ def rendered(page: str, report: Report) -> str:
 
 
 def part(name: str, report: Report) -> str:
-    """What stands between a pair of marks."""
+    """What stands between a pair of marks; "reduced NAME": of the runs on a part of the data."""
+    if name.startswith("reduced "):
+        return part(name.removeprefix("reduced "), Report(report.reduced)) if report.reduced else NOTHING
     made: dict[str, Callable[[Report], str]] = {
         "files": _origin, "agreement": _agreement, "orders": _orders, "expansion": _expansion, "eta": _eta,
         "noise": _noise, "streams": _streams, "phases": _phases, "one source": _one_source, "terms": _terms,
