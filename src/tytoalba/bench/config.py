@@ -220,12 +220,12 @@ def read_table(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
 
 def config_of(table: dict[str, Any], path: Path) -> Config:
     """A benchmark of its keys, which a file has."""
-    _take_chosen(table)
     known_keys = set(Config.__dataclass_fields__)
-    if unknown := sorted(set(table) - known_keys):
+    if unknown := sorted(set(table) - known_keys - {"options_from"}):
         raise TytoError(f"{path}: unknown key {unknown[0]!r:.80}; known: {', '.join(sorted(known_keys))}")
     table.setdefault("name", path.stem)
     try:
+        _take_chosen(table)
         table["bands"] = tuple((float(low), float(high)) for low, high in table.get("bands", [(100, 8000)]))
         as_json(table)  # TypeError for what no result file can say, such as a date
         frozen: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
