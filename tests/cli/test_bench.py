@@ -235,7 +235,8 @@ def test_searches_that_are_refused_at_once(tyto: Tyto, tmp_path: Path) -> None:
 
 
 def test_a_damaged_search_is_named_in_a_line(tyto: Tyto, tmp_path: Path) -> None:
-    (tmp_path / "cut.json").write_text('{"format": "tytoalba-search", "version": 1, "rows": [], "trials": []}')
+    cut = {"format": "tytoalba-search", "version": 1, "rows": [], "trials": []}
+    (tmp_path / "cut.json").write_text(json.dumps(cut))
     ran = tyto("report", tmp_path / "cut.json", "-o", tmp_path / "pages")
     assert ran.code == 2
     assert "cut.json is damaged: a search writes more than it has" in ran.err.replace("\n", " ")
