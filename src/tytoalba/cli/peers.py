@@ -32,7 +32,7 @@ def peers(
         typer.Option(
             "--peer",
             metavar="NAME=COMMAND",
-            help="A program that reads {wav} and prints lines 'seconds azimuth [azimuth]'; may be repeated.",
+            help="A program that reads {wav} and prints lines: seconds, then azimuths; may be repeated.",
         ),
     ] = None,
     odas: Annotated[
