@@ -263,6 +263,8 @@ def test_searches_that_are_refused(tmp_path: Path, old: str, new: str, message: 
 def test_searches_that_are_not_there() -> None:
     with pytest.raises(TytoError, match="no search called 'nosuch' and no such file; shipped: table1"):
         load_search("nosuch")
+    with pytest.raises(TytoError, match=r"no search called 'x{80}' and no such file"):
+        load_search("x" * 5000)
 
 
 # ---- the search that is shipped ----

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tytoalba.bench.cells import Table
-from tytoalba.bench.config import Config, Job, as_json, config_of, read_table, row_of
+from tytoalba.bench.config import Config, Job, as_json, config_of, file_of, read_table, row_of
 from tytoalba.bench.continual import average_incremental_accuracy
 from tytoalba.bench.data import CLEAN, Announce, BenchData
 from tytoalba.bench.formats import markdown
@@ -109,10 +109,7 @@ def shipped_searches() -> dict[str, Path]:
 
 def load_search(name_or_path: str, changes: Sequence[str] = ()) -> Search:
     """A search by its name, or from a TOML file, changed as benchmarks are."""
-    path = shipped_searches().get(name_or_path, Path(name_or_path))
-    if not path.is_file():
-        known = ", ".join(shipped_searches())
-        raise TytoError(f"no search called {name_or_path[:80]!r} and no such file; shipped: {known}")
+    path = file_of("search", name_or_path, shipped_searches())
     table = read_table(path, changes)
     table.pop("options_from", None)  # what is searched for
     families, own = table.pop("families", {}), table.pop("own", {})
