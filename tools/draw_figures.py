@@ -194,7 +194,7 @@ def prior() -> Figure:
         ("steering", "lags to azimuths,", "by the geometry"),
         ("circular network", "the same weights", "all around"),
         ("360 logits", "one per degree", ""),
-        ("answer", "blended with", "SRP-PHAT"),
+        ("answer", "directions and", "how sure they are"),
     ]
     for k, lines in enumerate(steps):
         box(axes, 2 + 21.7 * k, 7.5, 17.5, 11, *[line for line in lines if line])

@@ -180,7 +180,7 @@ def accuracies(array: MicArray, seed: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, exact in (("exact", True), ("floats", False)):
         frames = simulate_features(simulation, "test", replace(prior.gcc, exact=exact))
-        rows = [row for row in judge(prior, frames) if row.who == "blend"]
+        rows = [row for row in judge(prior, frames) if row.who == "prior"]
         n = {row.n_sources: row.n_frames for row in rows}
         acc = {row.n_sources: round(row.acc, 3) for row in rows}
         talkers = sum(k * n[k] * acc[k] for k in n) / sum(k * n[k] for k in n)

@@ -141,6 +141,10 @@ def test_rows_with_names_and_options_that_were_chosen_for_them(tmp_path: Path) -
     ("text", "message"),
     [
         ("options_from = 'nosuch'", "no options called 'nosuch' and no such file; shipped: table1"),
+        ("options_from = 'table1'\nmethods = 3", "a value is of another kind than expected"),
+        ("options_from = 'table1'\nchosen = 3", "a value is of another kind than expected"),
+        ('options_from = "a\\u0000b"', "no options called"),
+        ("options_from = '" + "x" * 5000 + "'", "no options called '" + "x" * 80 + "' and"),
         ("[chosen.nobody]", "no method called 'nobody'"),
         ("[chosen]\ntyto = 3", "options must be tables of options"),
         ("methods=['tyto']\n[variants]\ntyto=[{name=3}]", "the name of a variant must be text; got 3"),

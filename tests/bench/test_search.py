@@ -197,6 +197,22 @@ def test_another_search_is_not_mixed_in(tmp_path: Path) -> None:
         searched(search, toy_data(), output)
 
 
+def test_a_damaged_result_is_refused(tmp_path: Path) -> None:
+    output, search = tmp_path / "toy.json", small(tmp_path)
+    whole = searched(search, toy_data(), output, rows=["ssl-cil-random"])
+    for part in ("machine", "passes", "seconds", "data", "rows", "trials"):
+        output.write_text(json.dumps({key: value for key, value in whole.items() if key != part}))
+        with pytest.raises(TytoError, match="is damaged: a search writes more than it has"):
+            searched(search, toy_data(), output)
+    for part, key in (("rows", "chosen"), ("rows", "acc"), ("trials", "options"), ("trials", "acc")):
+        cut = [{k: v for k, v in one.items() if k != key} for one in whole[part]]
+        output.write_text(json.dumps({**whole, part: cut}))
+        with pytest.raises(TytoError, match="is damaged"):
+            read_search(output)
+    output.write_text(json.dumps(whole))
+    assert read_search(output) == whole
+
+
 def test_what_was_chosen_is_taken_by_benchmarks(tmp_path: Path) -> None:
     result = searched(small(tmp_path), toy_data(), tmp_path / "toy.json", command="tyto bench search toy")
     (tmp_path / "chosen.options").write_text(as_toml(result))
@@ -247,6 +263,8 @@ def test_searches_that_are_refused(tmp_path: Path, old: str, new: str, message: 
 def test_searches_that_are_not_there() -> None:
     with pytest.raises(TytoError, match="no search called 'nosuch' and no such file; shipped: table1"):
         load_search("nosuch")
+    with pytest.raises(TytoError, match=r"no search called 'x{80}' and no such file"):
+        load_search("x" * 5000)
 
 
 # ---- the search that is shipped ----

@@ -168,6 +168,21 @@ def test_one_system_has_one_name(tmp_path: Path) -> None:
     assert "Only directions taught so far are answered by tyto." in made.note
 
 
+def test_the_papers_numbers_stand_beside_no_variant(tmp_path: Path) -> None:
+    """Joint from a prior is no row of the paper, though it has a name and no setting that is varied."""
+    rows = [sample.row("joint", 0), sample.row("joint", 1) | {"variant": "from the prior"}]
+    rows += [row | {"condition": "white 0 dB"} for row in rows]
+    runs = results.load(sample.saved(tmp_path, sample.document(1) | {"rows": rows}))
+    summaries = summary.summarise(runs)
+    found = tables.tables(runs, summaries)
+    for name, column in (("table1", "paper loudsp. N=1"), ("noise-white", "paper 0 dB")):
+        assert line(by_name(found, name), "Joint")[column] != cells.NONE
+        assert line(by_name(found, name), "Joint, from the prior")[column] == cells.NONE
+    listed = csv.DictReader(io.StringIO(formats.csv_rows(summaries)))
+    known = {(row["variant"], bool(row["paper_acc"])) for row in listed if row["condition"] == "clean"}
+    assert known == {("", True), ("from the prior", False)}
+
+
 def test_csv(made: tuple[list[Table], list[summary.Summary]]) -> None:
     rows = list(csv.DictReader(io.StringIO(formats.csv_rows(made[1]))))
     assert len(rows) == sum(len(s.subsets) + 1 for s in made[1])

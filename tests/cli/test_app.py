@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -69,6 +70,20 @@ def test_an_option_is_worded_alike_everywhere() -> None:
         assert len(wordings[option]) == 1, wordings[option]
     assert wordings["--json"] == {"Print JSON.", "Print JSON, one object per frame."}
     assert all("default: " in text for text in wordings["--array"])
+
+
+def test_no_help_loses_what_is_in_brackets() -> None:
+    """Rich takes [word] for markup."""
+    texts = []
+
+    def visit(command: Any) -> None:
+        texts.extend([str(command.help or ""), *(str(param.help or "") for param in command.params)])
+        for child in getattr(command, "commands", {}).values():
+            visit(child)
+
+    visit(typer.main.get_command(app))
+    assert len(texts) > 300
+    assert not [text for text in texts if re.search(r"(?<!\\)\[[a-z#/@]", text)]
 
 
 def test_version_and_no_arguments(tyto: Tyto) -> None:

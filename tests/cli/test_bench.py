@@ -221,11 +221,22 @@ def test_a_search_from_its_file_to_options(tyto: Tyto, tmp_path: Path, cache: Pa
 
 
 def test_searches_that_are_refused_at_once(tyto: Tyto, tmp_path: Path) -> None:
+    link = tmp_path / "chosen.toml"
+    link.symlink_to(tmp_path / "elsewhere.toml")
     for words, message in (
         (("nosuch",), "no search called 'nosuch'"),
         (("table1", "--row", "nobody"), "no row called 'nobody'"),
         (("table1", "--write", tmp_path), "is a directory, not a file to write"),
+        (("table1", "--write", link), "nothing is written through links"),
     ):
         ran = tyto("bench", "search", *words, "-o", tmp_path / "out", "--device", "cpu")
         assert ran.code == 2
         assert message in ran.err.replace("\n", " ")
+
+
+def test_a_damaged_search_is_named_in_a_line(tyto: Tyto, tmp_path: Path) -> None:
+    cut = {"format": "tytoalba-search", "version": 1, "rows": [], "trials": []}
+    (tmp_path / "cut.json").write_text(json.dumps(cut))
+    ran = tyto("report", tmp_path / "cut.json", "-o", tmp_path / "pages")
+    assert ran.code == 2
+    assert "cut.json is damaged: a search writes more than it has" in ran.err.replace("\n", " ")

@@ -89,6 +89,18 @@ def test_the_chance_is_not_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
         assert changed <= chance(error, 1) * 5 * right.size
 
 
+def test_accuracies_are_those_of_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of few recordings, and with one kind of features where two are compared."""
+    measuring = tool()
+    few = measuring.Simulation.of_preset("quick", load_array("respeaker-usb-4"), size=0.1, seed=0)
+    monkeypatch.setattr(measuring.Simulation, "of_preset", lambda *_, **__: few)
+    found = measuring.accuracies(few.array, 0)
+    assert set(found) == {"frames", "exact", "floats"}
+    for name in ("exact", "floats"):
+        assert 50 < found[name]["all talkers"] <= 100
+        assert found[name].keys() - {"all talkers"} == found["frames"].keys() <= {1, 2}
+
+
 def test_the_page_shows_what_was_measured() -> None:
     page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
     usb, pepper = measured("respeaker-usb-4"), measured("pepper")

@@ -191,6 +191,7 @@ NO_SCENE = {
     "bench tracking": "its --results are written as `config` writes",
     "bench lessons": "its --results are written as `config` writes",
     "bench peers": "its --results are written as `config` writes",
+    "bench confidence": "its --results are written as `config` writes",
 }
 """Commands that are not killed, and why."""
 

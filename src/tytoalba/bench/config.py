@@ -203,7 +203,7 @@ def load_config(name_or_path: str, changes: Sequence[str] = ()) -> Config:
 
     A file may name another benchmark as its `base`: it then holds only what differs.
     """
-    path = _file_of(name_or_path)
+    path = file_of("benchmark", name_or_path, shipped_configs())
     return config_of(read_table(path, changes), path)
 
 
@@ -220,12 +220,12 @@ def read_table(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
 
 def config_of(table: dict[str, Any], path: Path) -> Config:
     """A benchmark of its keys, which a file has."""
-    _take_chosen(table)
     known_keys = set(Config.__dataclass_fields__)
-    if unknown := sorted(set(table) - known_keys):
+    if unknown := sorted(set(table) - known_keys - {"options_from"}):
         raise TytoError(f"{path}: unknown key {unknown[0]!r:.80}; known: {', '.join(sorted(known_keys))}")
     table.setdefault("name", path.stem)
     try:
+        _take_chosen(table)
         table["bands"] = tuple((float(low), float(high)) for low, high in table.get("bands", [(100, 8000)]))
         as_json(table)  # TypeError for what no result file can say, such as a date
         frozen: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
@@ -236,15 +236,16 @@ def config_of(table: dict[str, Any], path: Path) -> Config:
         raise TytoError(f"{path}: a value is of another kind than expected: {error}") from error
 
 
-def _file_of(name_or_path: str) -> Path:
-    path = shipped_configs().get(name_or_path, Path(name_or_path))
+def file_of(what: str, name_or_path: str, shipped: dict[str, Path]) -> Path:
+    """The file of something that is shipped under this name, or that is there under this path."""
+    path = shipped.get(name_or_path, Path(name_or_path))
     try:
         there = path.is_file()
     except (OSError, ValueError):  # no name that a file can have
         there = False
     if not there:
-        known = ", ".join(shipped_configs())
-        raise TytoError(f"no benchmark called {name_or_path[:80]!r} and no such file; shipped: {known}")
+        known = ", ".join(shipped)
+        raise TytoError(f"no {what} called {name_or_path[:80]!r} and no such file; shipped: {known}")
     return path
 
 
@@ -256,7 +257,7 @@ def _table(path: Path, n_bases: int = 0) -> dict[str, Any]:
     if n_bases == MOST_BASES:
         raise TytoError(f"{path}: more than {MOST_BASES} files stand on each other's `base`")
     base = table.pop("base")
-    table = _merged(_table(_file_of(str(base)), n_bases + 1), table)
+    table = _merged(_table(file_of("benchmark", str(base), shipped_configs()), n_bases + 1), table)
     for kind in {"options", "variants"} & table.keys():  # those of methods that only the base has
         table[kind] = {name: value for name, value in table[kind].items() if name in table["methods"]}
     return table
@@ -267,10 +268,7 @@ def _take_chosen(table: dict[str, Any]) -> None:
     name = table.pop("options_from", None)
     if name is None:
         return
-    path = shipped_choices().get(str(name), Path(str(name)))
-    if not path.is_file():
-        known = ", ".join(shipped_choices())
-        raise TytoError(f"no options called {str(name)[:80]!r} and no such file; shipped: {known}")
+    path = file_of("options", str(name), shipped_choices())
     found = read_toml(path, TytoError)
     if odd := [row for row, options in found.items() if not isinstance(options, dict)]:
         raise TytoError(f"{path}: {odd[0]!r:.80} must be a table of options")

@@ -94,7 +94,7 @@ def csv_rows(summaries: Sequence[Summary]) -> str:
     ]
     writer.writerow([*start, "acc_low", "acc_high", *(name.rstrip("_") for name in compared), "had"])
     for s in summaries:
-        known = paper.key(s.method) if s in plain(summaries) and not s.decision else ""
+        known = paper.key(s.method) if s.is_plain and s.condition == "clean" and not s.mask else ""
         lines = [
             (*subset, cell, paper.TABLE_1.get(known, {}).get(subset)) for subset, cell in s.subsets.items()
         ]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tytoalba.bench.cells import Table
-from tytoalba.bench.config import Config, Job, as_json, config_of, read_table, row_of
+from tytoalba.bench.config import Config, Job, as_json, config_of, file_of, read_table, row_of
 from tytoalba.bench.continual import average_incremental_accuracy
 from tytoalba.bench.data import CLEAN, Announce, BenchData
 from tytoalba.bench.formats import markdown
@@ -43,6 +43,15 @@ Knobs = dict[str, list[Any]]
 """Values of each knob."""
 Trial = tuple[str, Options]
 """A row, and the values of its knobs."""
+_NUMBER = (int, float)
+_ACC = (int, float, type(None))
+_RESULT: dict[str, tuple[type, ...]] = {"machine": (str,), "command": (str,), "passes": (int,)}
+_RESULT |= {"seconds": _NUMBER, "data": (dict,), "rows": (list,), "trials": (list,)}
+_DATA: dict[str, tuple[type, ...]] = {"name": (str,), "train": (int,), "valid": (int,)}
+_ROW: dict[str, tuple[type, ...]] = {"row": (str,), "family": (str,), "trials": (int,), "seconds": _NUMBER}
+_ROW |= {"chosen": (dict,), "done": (bool,), "start_acc": _ACC, "acc": _ACC}
+_TRIAL: dict[str, tuple[type, ...]] = {"row": (str,), "options": (dict,), "acc": _NUMBER, "seconds": _NUMBER}
+"""Types of what a result file has."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +109,7 @@ def shipped_searches() -> dict[str, Path]:
 
 def load_search(name_or_path: str, changes: Sequence[str] = ()) -> Search:
     """A search by its name, or from a TOML file, changed as benchmarks are."""
-    path = shipped_searches().get(name_or_path, Path(name_or_path))
-    if not path.is_file():
-        known = ", ".join(shipped_searches())
-        raise TytoError(f"no search called {name_or_path[:80]!r} and no such file; shipped: {known}")
+    path = file_of("search", name_or_path, shipped_searches())
     table = read_table(path, changes)
     table.pop("options_from", None)  # what is searched for
     families, own = table.pop("families", {}), table.pop("own", {})
@@ -324,12 +330,21 @@ def _earlier(search: Search, output: Path) -> dict[str, Any] | None:
 
 
 def read_search(path: str | Path) -> dict[str, Any]:
-    """The result file of a search; anything else is refused."""
+    """The result file of a search; anything else, and one that was cut or edited, is refused."""
     found = read_json(path, LARGEST)
-    lists = isinstance(found, dict) and all(isinstance(found.get(key), list) for key in ("rows", "trials"))
-    if not lists or (found.get("format"), found.get("version")) != (FORMAT, VERSION):
+    if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (FORMAT, VERSION):
         raise TytoError(f"{path} is no result of a search; tyto bench search makes one")
-    return dict(found)
+    right = _holds(found, _RESULT) and _holds(found["data"], _DATA)
+    for key, wanted in (("rows", _ROW), ("trials", _TRIAL)):
+        right = right and all(type(one) is dict and _holds(one, wanted) for one in found[key])
+    if not right:
+        raise TytoError(f"{path} is damaged: a search writes more than it has; run the search again")
+    return found
+
+
+def _holds(table: Mapping[str, Any], wanted: Mapping[str, tuple[type, ...]]) -> bool:
+    """Whether a table has these keys with values of these types."""
+    return all(key in table and type(table[key]) in types for key, types in wanted.items())
 
 
 def _other(output: Path) -> TytoError:
@@ -392,12 +407,12 @@ def _percent(acc: float | None) -> str:
 
 
 def is_search(path: str | Path) -> bool:
-    """Whether a file is the result of a search; one that cannot be read is none."""
+    """Whether a file is the result of a search, whole or not; one that cannot be read is none."""
     try:
-        read_search(path)
+        found = read_json(path, LARGEST)
     except (TytoError, OSError):
         return False
-    return True
+    return isinstance(found, dict) and found.get("format") == FORMAT
 
 
 def render_searches(paths: Sequence[Path], out: Path) -> list[Path]:

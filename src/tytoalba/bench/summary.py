@@ -157,6 +157,11 @@ class Summary:
         return "=" in self.variant
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is the method itself, by its own decision: the paper has no other."""
+        return not self.decision and not self.variant
+
+    @property
     def noise(self) -> tuple[str, float] | None:
         """Kind and SNR in dB of a noisy condition such as "white -10 dB"."""
         found = re.fullmatch(r"(.+) ([+-]?\d{1,4}(?:\.\d{1,4})?) dB", self.condition)

@@ -65,7 +65,7 @@ def summary(run: Run) -> Table:
     clean = [s for s in anywhere if s.condition == "clean"] or anywhere
     rows = []
     for s in clean:
-        theirs = paper.OVERALL.get(paper.key(s.method)) if not s.variant and not s.decision else None
+        theirs = paper.OVERALL.get(paper.key(s.method)) if s.is_plain else None
         cells = [short(s.subsets.get(("test", n))) for n in (1, 2)]
         forgotten = NONE if math.isnan(s.forgetting.mean) else f"{s.forgetting.mean:.1f}"
         paper_acc = f"{theirs.acc:.1f}" if theirs else NONE
@@ -241,13 +241,13 @@ def _variant_table(name: str, varied: list[Summary]) -> Table:
 def _lines(own: Sequence[Summary], known: Collection[str]) -> list[tuple[str, str, Summary | None]]:
     """Label, key and summary: the paper's rows in its order, ours or not, then those that only we have.
 
-    The paper's numbers stand beside a method's own decision only: the key of any other is "".
+    The paper's numbers stand beside the method itself: the key of variants and other decisions is "".
     """
     lines: list[tuple[str, str, Summary | None]] = []
     for key in known:
         ours = [s for s in own if paper.key(s.method) == key]
-        lines += [(s.label, "" if s.decision else key, s) for s in ours]
-        if all(s.decision for s in ours):
+        lines += [(s.label, key if s.is_plain else "", s) for s in ours]
+        if not any(s.is_plain for s in ours):
             lines.insert(len(lines) - len(ours), (paper.name(key), key, None))
     return lines + [(s.label, "", s) for s in own if paper.key(s.method) not in known]
 

@@ -184,10 +184,12 @@ def search(
     from tytoalba.bench.run import command_line
     from tytoalba.bench.search import as_toml, read_search, render_searches, run_search
     from tytoalba.cli.keys import keys_at_hand
-    from tytoalba.storage.writing import write_whole
+    from tytoalba.storage.writing import require_writable, write_whole
 
-    if write and write.is_dir():
-        raise TytoError(f"{write} is a directory, not a file to write")
+    if write:
+        if write.is_dir():
+            raise TytoError(f"{write} is a directory, not a file to write")
+        require_writable(write)
     device = choose_device(device)
     given: dict[str, Any] = {"data": data, "array": None, "size": size, "methods": None, "seeds": None}
     named = [f"--row={row}" for row in rows or ()]

@@ -32,7 +32,7 @@ def peers(
         typer.Option(
             "--peer",
             metavar="NAME=COMMAND",
-            help="A program that reads {wav} and prints lines 'seconds azimuth [azimuth]'; may be repeated.",
+            help="A program that reads {wav} and prints lines: seconds, then azimuths; may be repeated.",
         ),
     ] = None,
     odas: Annotated[
@@ -54,7 +54,8 @@ def peers(
 
     A peer is your own copy of any program. {wav} in its command becomes the recording, {array} the array's
     TOML file, {sources} the most sources at a time. It prints a line per frame: seconds, then azimuths in our
-    convention (0 front, 90 left), strongest first. examples/peer_pyroomacoustics.py is such a program.
+    convention (0 front, 90 left), strongest first. examples/peer_pyroomacoustics.py is such a program. While
+    it runs, the recording, a sealed one too, is a plain file in a temporary folder.
 
     Examples:
 

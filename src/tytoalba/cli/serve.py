@@ -120,7 +120,7 @@ def serve(
     loop = loop or demo
     source = None if no_input else chosen_source(standard_input, device, file, loop, raw, channels, rate)
     if no_input and (standard_input or device or file or background):
-        raise TytoError("--no-input takes no sound: leave out --device, --from, - and --background")
+        raise TytoError("--no-input takes no sound: leave out --device, --from, --demo, - and --background")
     keys = keys_at_hand(identity)
     stored = _stored(model, array, method, keys, unsigned)
     mics = stored.localizer.array if stored else _array(array, source)

@@ -17,7 +17,7 @@ N_DIRECTIONS = 360
 SIGMA = 8.0
 """Width of the Gaussian label in degrees (no factor 2 in its exponent)."""
 BLANK = 15.0
-"""Degrees to either side of the first direction found in which no second one is looked for."""
+"""Degrees to either side of a found direction that belong to it: no rival and no second source is there."""
 
 
 def wrap(azimuth: ArrayLike) -> Float:

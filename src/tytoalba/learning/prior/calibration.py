@@ -17,10 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tytoalba.errors import DataError
-from tytoalba.signal.angles import Float, distance, frames_by_sources, grid, to_class
+from tytoalba.signal.angles import BLANK, Float, distance, frames_by_sources, grid, to_class
 
-BLANK = 15.0
-"""Degrees around a found direction that belong to it: neither a rival nor another source."""
 ROUNDING = 1e-9
 """Degrees within which two distances are the same."""
 MOST_KNOTS = 64

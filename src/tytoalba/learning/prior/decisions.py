@@ -12,9 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tytoalba.learning.prior.calibration import BLANK, ROUNDING, check_fractions, checked_maps, evidence
+from tytoalba.learning.prior.calibration import ROUNDING, check_fractions, checked_maps, evidence
 from tytoalba.learning.prior.confidence import MOST, Confidence
-from tytoalba.signal.angles import Float, decode, decode_two, distance, frames_by_sources, grid, is_peak, wrap
+from tytoalba.signal.angles import (
+    BLANK,
+    Float,
+    decode,
+    decode_two,
+    distance,
+    frames_by_sources,
+    grid,
+    is_peak,
+    wrap,
+)
 
 Bool = NDArray[np.bool_]
 
