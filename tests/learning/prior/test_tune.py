@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from tests.helpers.arrays import moved
-from tests.helpers.onnx_graphs import codes_of, ran
+from tests.helpers.onnx_graphs import scores_of
 from tests.helpers.tuning import MINE, small_tuning, tiny
 from tests.learning.prior.shared.helpers import features
 from tytoalba import Localizer
+from tytoalba.bench.onnx import random_frames
 from tytoalba.errors import PriorError, TytoError
 from tytoalba.learning.prior.files import load_prior
 from tytoalba.learning.prior.make import make_prior
@@ -26,7 +27,8 @@ from tytoalba.learning.prior.shared.frames import ArrayFrames
 from tytoalba.learning.prior.shared.judge import Gain
 from tytoalba.learning.prior.shared.prior import SharedPrior
 from tytoalba.learning.prior.tune import TunedPrior, tune_prior
-from tytoalba.localizer.onnx import network
+from tytoalba.localizer.locate import MapFinder
+from tytoalba.localizer.onnx.graph import Known
 from tytoalba.localizer.state import State
 from tytoalba.signal.array import MicArray
 from tytoalba.storage.tensors import read_tensors, write_tensors
@@ -110,10 +112,18 @@ def test_torch_gives_the_same_bits(made: TunedPrior, device: str) -> None:
 
 
 def test_a_graph_gives_the_same_bits(made: TunedPrior) -> None:
+    """From sound, of the array in another order, and of a localizer that was taught behind the prior."""
     pytest.importorskip("onnx")
-    known, X = made.prior, features(made.prior.array, 4)
-    found = ran(lambda g, x: network.logits(g, codes_of(g, x, known), known), X)
-    assert np.array_equal(found, known.logits(X))
+    other = moved(MINE, [2, 0, 1], 77.0, np.zeros(3))
+    known = Known.of_array(other)
+    assert np.array_equal(known.prior.digest, made.prior.digest)
+    finder, (x,) = MapFinder(other, "prior"), random_frames(other, 3, seed=4)
+    assert np.array_equal(scores_of(known, x), finder.scores(finder.maps(x)))
+    localizer = Localizer.new(MINE, n_features=40, seed=1)
+    localizer.teach(sound(MINE, 100.0), 90.0)
+    behind = localizer.finder
+    assert np.array_equal(localizer.model.prior.digest, made.prior.digest)
+    assert np.array_equal(scores_of(Known.of_model(localizer.model), x), behind.scores(behind.maps(x)))
 
 
 def test_it_works_without_torch(made: TunedPrior, tmp_path: Path) -> None:
