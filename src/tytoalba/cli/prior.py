@@ -9,6 +9,7 @@ import typer
 
 from tytoalba.cli.console import choose_device, out, print_json, progress_bar, say
 from tytoalba.cli.options import AsJson, Device, Processes, Results
+from tytoalba.cli.prior_any import comparison
 from tytoalba.errors import TytoError
 
 if TYPE_CHECKING:
@@ -36,8 +37,19 @@ def prior(
             "may differ. With --epochs 0 it is only calibrated."
         ),
     ] = None,
+    from_any: Annotated[
+        bool,
+        typer.Option(
+            "--from-any",
+            help="Fine-tune the network for every array; the result is written only if it is better.",
+        ),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --from-any: write the result even if it is no better.")
+    ] = False,
     rate: Annotated[
-        float | None, typer.Option(help="Learning rate to begin with; default: 0.002, with --start 0.0005.")
+        float | None,
+        typer.Option(help="Learning rate to begin with; 0.002, with --start 0.0005, with --from-any 0.0003."),
     ] = None,
     calm: Annotated[
         float, typer.Option(help="Share of rooms that are quiet, with a well-built device: 0 to 1.")
@@ -55,7 +67,11 @@ def prior(
         typer.Option("--leave-one-out", help="Also judge the recipe on acoustics it was not trained on."),
     ] = False,
     cache: Annotated[
-        Path | None, typer.Option(help="Folder for simulated scenes, which are then not simulated again.")
+        Path | None,
+        typer.Option(
+            help="Folder for simulated scenes, which are then not simulated again; with --from-any also for "
+            "checkpoints: a run that was stopped goes on there."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of scenes, mixes and training.")] = 0,
     device: Device = "auto",
@@ -77,9 +93,16 @@ def prior(
     from the prior of another array, or a smaller --width, such as 32. Every command finds it from then on;
     arrays that come with tyto have one already.
 
+    --from-any starts from the network that all other arrays share and trains it on for this one, without
+    changing its size. It compares both on scenes of its own, and keeps the shared network
+    where tuning gained nothing. --width, --blocks, --families, --start, --leave-one-out and --ship have no
+    place there.
+
     Examples:
 
       tyto prior my-array.toml
+
+      tyto prior my-array.toml --from-any --speech ~/speech --cache scenes/
 
       tyto prior my-array.toml --start respeaker-usb-4 --scenes 400 --frames 10000
 
@@ -87,22 +110,28 @@ def prior(
 
       tyto prior pepper --start pepper --seed 1 --frames 320000 --speech ~/speech --ship
     """
+    from tytoalba.learning.prior.files import load_prior
     from tytoalba.learning.prior.make import TURNS, PriorSettings, make_prior
     from tytoalba.learning.prior.manifest import ship_prior
-    from tytoalba.learning.prior.prior import Prior
     from tytoalba.learning.prior.registry import shipped_priors
 
     turns = tuple(families.replace(" ", "").split(",")) if families else TURNS
     settings = PriorSettings(scenes, frames, width, blocks, epochs, rate, calm, turns, seed)
     how: dict[str, Any] = {
-        "start": Prior.load(shipped_priors().get(start, Path(start))) if start else None,
         "speech": speech,
-        "leave_out": leave_one_out,
         "cache": cache,
         "device": choose_device(device),
         "processes": processes,
         "stage": progress_bar,
     }
+    if from_any:
+        others = {"--start": start, "--leave-one-out": leave_one_out, "--ship": ship}
+        _tune(array, settings, others, how | {"output": output, "results": results, "force": force}, as_json)
+        return
+    if force:
+        raise TytoError("--force is for --from-any: other priors are always written")
+    how["leave_out"] = leave_one_out
+    how["start"] = load_prior(shipped_priors().get(start, Path(start))) if start else None
     if ship:
         if output or results:
             raise TytoError("--ship writes into the source of tytoalba: leave -o and --results out")
@@ -118,6 +147,35 @@ def prior(
             out.print(_table("Acoustics that each was not trained on", made.left_out))
     size = made.path.stat().st_size / 1e6
     say(f"{made.prior.n_weights} weights, {size:.1f} MB, written to {made.path}")
+
+
+def _tune(
+    array: str, settings: PriorSettings, others: dict[str, Any], how: dict[str, Any], as_json: bool
+) -> None:
+    """Fine-tune the network for every array. others: options that have no place there."""
+    from tytoalba.learning.prior.make import PriorSettings
+    from tytoalba.learning.prior.shared.tuning import TuneSettings
+    from tytoalba.learning.prior.tune import tune_prior
+
+    usual = PriorSettings()
+    for name in ("width", "blocks", "families"):
+        others[f"--{name}"] = getattr(settings, name) != getattr(usual, name)
+    if given := [name for name, value in others.items() if value]:
+        raise TytoError(f"--from-any keeps the network that all arrays share: leave {', '.join(given)} out")
+    names = ("scenes", "frames", "epochs", "rate", "calm", "seed")
+    tuned = tune_prior(array, TuneSettings(**{name: getattr(settings, name) for name in names}), **how)
+    if as_json:
+        print_json(tuned.to_dict())
+    else:
+        out.print(comparison(tuned.judged, "any: the network as all share it; tuned: for this array"))
+    gain, (low, high) = tuned.gain.points, tuned.gain.interval
+    say(f"on the scenes to compare on, tuning gained {gain:+.1f} points of ACC ({low:+.1f} to {high:+.1f})")
+    if tuned.written:
+        say(f"the tuned prior, {tuned.path.stat().st_size / 1e3:.0f} kB, written to {tuned.path}")
+    else:
+        say(
+            "that may be chance, so nothing was written: the array keeps the network that all share (--force)"
+        )
 
 
 def _command(array: str, settings: PriorSettings, start: str | None, speech: bool, left_out: bool) -> str:

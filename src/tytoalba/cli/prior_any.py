@@ -103,7 +103,7 @@ def prior_any(
     if as_json:
         print_json({"about": made.about, "judged": [row.__dict__ for row in rows]})
     elif rows:
-        out.print(_table(rows))
+        out.print(comparison(rows, "own: the array's own prior"))
     size = path.stat().st_size / 1e3
     say(f"the network for every array, {size:.0f} kB, written to {path}")
 
@@ -125,10 +125,11 @@ def _command(*values: Any) -> str:
     return " ".join(["tyto prior-any FRAMES", *options, "--ship"])
 
 
-def _table(rows: Sequence[Row]) -> Any:
+def comparison(rows: Sequence[Row], what: str) -> Any:
+    """A table of methods side by side. what: says who is who."""
     from rich.table import Table
 
-    table = Table(title="ACC in % / MAE in degrees", caption="within 5 degrees; own: the array's own prior")
+    table = Table(title="ACC in % / MAE in degrees", caption=f"within 5 degrees; {what}")
     for name in ("array", "scenes", "sources"):
         table.add_column(name)
     names = list(dict.fromkeys(row.who for row in rows))

@@ -26,6 +26,7 @@ from tytoalba.learning.prior.features import prior_gcc
 from tytoalba.learning.prior.judge import Judgement, by_family, calibrated, judge, leave_one_out
 from tytoalba.learning.prior.prior import Prior
 from tytoalba.learning.prior.registry import prior_folder
+from tytoalba.learning.prior.shared.prior import SharedPrior
 from tytoalba.learning.prior.train import FURTHER, RECIPE, train_prior
 from tytoalba.learning.training import Recipe
 from tytoalba.signal.alignment import same_places
@@ -98,7 +99,8 @@ class MadePrior:
 
 
 @contextmanager
-def _silent(title: str) -> Iterator[Progress]:  # noqa: ARG001
+def silent(title: str) -> Iterator[Progress]:  # noqa: ARG001
+    """Progress that nobody is shown."""
     yield lambda *_: None
 
 
@@ -114,7 +116,7 @@ def make_prior(
     cache: str | Path | None = None,
     device: str = "cpu",
     processes: int = 0,
-    stage: Stage = _silent,
+    stage: Stage = silent,
 ) -> MadePrior:
     """Make, save and judge the prior of an array.
 
@@ -155,7 +157,7 @@ def make_prior(
     """
     settings = settings or PriorSettings()
     mics = load_array(array)
-    path = _checked_paths(mics, output, results, cache)
+    path = checked_paths(mics, output, results, cache)
     _check(settings, mics, start, leave_out, processes, device)
     at_home = start is not None and same_places(start.array, mics)
     if start and not at_home:
@@ -197,7 +199,7 @@ def make_prior(
     return result
 
 
-def _checked_paths(
+def checked_paths(
     array: MicArray, output: str | Path | None, results: str | Path | None, cache: str | Path | None
 ) -> Path:
     """The file to write; refuses paths that cannot be written, before anything is made."""
@@ -234,18 +236,14 @@ def _check(
         )
     if leave_out and len(set(settings.families)) < 2:
         raise TytoError("leaving one out needs at least two families of acoustics")
+    if isinstance(start, SharedPrior):
+        raise TytoError(
+            "the prior to start from is of the network for every array: --from-any trains that on"
+        )
+    check_extras(device, settings.families)
+    import torch
 
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError("new priors", "train") from error
-    if "pyroom" in settings.families and find_spec("pyroomacoustics") is None:
-        raise MissingExtraError("rooms of pyroomacoustics", "sim")
     n_features = prior_gcc(array).n_features
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # the latter from a torch built without CUDA
-        raise TytoError(f"no device {device!r} here; try cpu") from error
     try:
         torch.empty(settings.frames, n_features, device=device)
     except RuntimeError:
@@ -253,6 +251,20 @@ def _check(
         raise TytoError(
             f"{settings.frames} frames take {size:.0f} GB, more than there is: mix fewer frames"
         ) from None
+
+
+def check_extras(device: str, families: Sequence[str]) -> None:
+    """Refuse a device that is not there, and acoustics or training whose packages are not installed."""
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError("new priors", "train") from error
+    if "pyroom" in families and find_spec("pyroomacoustics") is None:
+        raise MissingExtraError("rooms of pyroomacoustics", "sim")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter from a torch built without CUDA
+        raise TytoError(f"no device {device!r} here; try cpu") from error
 
 
 def _trained(stems: Stems, settings: PriorSettings, start: Prior | None, device: str, stage: Stage) -> Prior:

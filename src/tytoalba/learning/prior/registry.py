@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tytoalba.errors import PriorError
 from tytoalba.learning.prior.calibration import Calibration
 from tytoalba.learning.prior.features import scores
+from tytoalba.learning.prior.files import load_prior
 from tytoalba.learning.prior.prior import Prior, array_of
 from tytoalba.learning.prior.shared.prior import SharedWeights
 from tytoalba.signal.alignment import Fit, fit, same_places
@@ -108,7 +109,7 @@ def _array_once(path: Path, _changed: int) -> MicArray:
 
 @lru_cache(maxsize=8)
 def _load_once(path: Path, _changed: int) -> Prior:
-    return Prior.load(path)
+    return load_prior(path)
 
 
 def both_sides(prior: Prior, X: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -58,6 +58,17 @@ def test_whole_numbers_give_what_rounding_in_the_loop_gave(network: SharedNetwor
         assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.999
 
 
+def test_weights_in_eight_bits_become_a_network_and_the_same_weights_again(network: SharedNetwork) -> None:
+    weights = network.with_rounding().quantised()
+    again = SharedNetwork.of(weights)
+    assert (again.shape, again.rounding) == (network.shape, True)
+    for name, values in again.quantised().items():
+        assert np.array_equal(values, weights[name]), name
+    found = SharedWeights(weights, {}, {}).prior(ARRAYS[0]).logits(features(ARRAYS[0], 6))
+    wanted = again.eval()([batch(ARRAYS[0])]).detach().numpy()
+    assert np.abs(found - wanted).max() < 0.02
+
+
 def test_gradients_reach_every_weight(network: SharedNetwork) -> None:
     for made in (network.train(), network.with_rounding().train()):
         made([batch(array) for array in ARRAYS]).square().mean().backward()

@@ -197,12 +197,35 @@ def test_a_checkpoint_of_another_recipe_is_refused(paths: list[Path], tmp_path: 
         train_shared(paths, replace(TRAINING, steps=12), checkpoint=checkpoint)
 
 
+def test_tuning_starts_where_the_network_is_and_keeps_all_microphones(paths: list[Path]) -> None:
+    start = train_shared(paths, TRAINING)
+    tuning = replace(TRAINING, tuning=True, steps=30, rounded_rate=1e-9)
+    same = train_shared(paths, tuning, start=start)
+    assert all(np.array_equal(same[name], values) for name, values in start.items())
+    losses: list[float] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_module, "OFTEN", 10)
+        further = replace(tuning, rounded_rate=3e-3)
+        train_shared(paths, further, start=start, watch=lambda _, loss: losses.append(loss))
+    assert losses[-1] < losses[0]
+    known = [train_module._Known.load(path, "cpu") for path in paths]
+    drawn_pairs = {batch.codes.shape[3] for step in range(9) for batch in drawn(known, tuning, step)[0]}
+    assert drawn_pairs == {one.array.n_pairs for one in known}
+    with pytest.raises(DataError, match="tuning needs a network to start from"):
+        train_shared(paths, tuning)
+    with pytest.raises(DataError, match="tuning needs a network to start from"):
+        train_shared(paths, TRAINING, start=start)
+
+
 def test_rates_rise_and_fall() -> None:
     rates = [TRAINING.rate_at(step) for step in range(TRAINING.steps)]
     assert rates[0] < rates[2] < max(rates)
     assert max(rates) == pytest.approx(TRAINING.rate, rel=0.02)
     assert rates[TRAINING.first_rounded] == TRAINING.rounded_rate
     assert rates[-1] < TRAINING.rounded_rate
+    tuning = replace(TRAINING, tuning=True)
+    assert tuning.rate_at(0) == TRAINING.rounded_rate
+    assert tuning.rate_at(TRAINING.steps - 1) < TRAINING.rounded_rate / 100
 
 
 @pytest.mark.parametrize("wrong", [{"width": 0}, {"steps": 5}, {"rounded": 0.0}, {"rounded": 1.0}])

@@ -76,6 +76,12 @@ def count_blocks(weights: Mapping[str, Any]) -> int:
     return sum(re.fullmatch(r"mix\d+", name) is not None for name in weights)
 
 
+def sizes(weights: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """Channels along the circle, of pairs and of windows, and the number of blocks: what `shapes` takes."""
+    channels = weights["leave"].shape[0], weights["pair"].shape[1], weights["hear"].shape[1]
+    return *channels, count_blocks(weights)
+
+
 def quantised(name: str, matrix: NDArray[np.floating], bias: NDArray[np.floating]) -> Weights:
     """A layer in eight bits: each output in the finest step of a power of two that its weights allow."""
     largest = np.abs(matrix).max(axis=0).clip(2.0**-12)
@@ -86,6 +92,12 @@ def quantised(name: str, matrix: NDArray[np.floating], bias: NDArray[np.floating
         f"{name}.bias": np.rint(bias / summed).clip(-LIMIT, LIMIT).astype(np.int32),
         f"{name}.shift": np.rint(np.log2(out_step(name) / summed)).astype(np.int8),
     }
+
+
+def real(name: str, weights: Weights) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Matrix and bias of a layer in eight bits as real numbers: `quantised` of these is the layer again."""
+    summed = out_step(name) * 2.0 ** -weights[f"{name}.shift"].astype(np.float64)
+    return weights[name] * (summed / in_step(name)), weights[f"{name}.bias"] * summed
 
 
 def is_exact(weights: Weights) -> bool:

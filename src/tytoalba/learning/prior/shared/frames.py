@@ -118,16 +118,19 @@ def make_frames(
     n_arrays: int,
     recipe: FrameRecipe,
     *,
+    array: MicArray | None = None,
     leave_out: str | None = None,
     processes: int = 1,
     on_progress: Progress | None = None,
 ) -> list[Path]:
     """Frames of `n_arrays` random arrays, a file each in a folder; what is there is not made again.
 
-    leave_out: a family of acoustics whose arrays are left out.
+    array: one that all files are of, each of other rooms. leave_out: a family of acoustics whose arrays are
+    left out.
     """
     found: list[Path] = []
-    for path in each_frames(folder, n_arrays, recipe, leave_out=leave_out, processes=processes):
+    files = each_frames(folder, n_arrays, recipe, array=array, leave_out=leave_out, processes=processes)
+    for path in files:
         found.append(path)
         if on_progress:
             on_progress(len(found), n_arrays)
@@ -139,6 +142,7 @@ def each_frames(
     n_arrays: int,
     recipe: FrameRecipe,
     *,
+    array: MicArray | None = None,
     leave_out: str | None = None,
     processes: int = 1,
 ) -> Generator[Path]:
@@ -150,9 +154,9 @@ def each_frames(
     paths = {number: folder / f"{part}-{number:05d}.safetensors" for number in wanted}
     missing = [number for number in wanted if not paths[number].exists()]
     yield from (path for number, path in paths.items() if number not in set(missing))
-    yield from parallel_map(partial(_make_one, recipe, paths), missing, processes)
+    yield from parallel_map(partial(_make_one, recipe, paths, array), missing, processes)
 
 
-def _make_one(recipe: FrameRecipe, paths: Mapping[int, Path], number: int) -> Path:
-    simulated_frames(random_array(recipe.seed, number), recipe, number).save(paths[number])
+def _make_one(recipe: FrameRecipe, paths: Mapping[int, Path], array: MicArray | None, number: int) -> Path:
+    simulated_frames(array or random_array(recipe.seed, number), recipe, number).save(paths[number])
     return paths[number]

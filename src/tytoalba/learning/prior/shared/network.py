@@ -20,7 +20,9 @@ from tytoalba.learning.prior.shared.exact import (
     Weights,
     neighbours,
     quantised,
+    real,
     shapes,
+    sizes,
     steered,
 )
 from tytoalba.learning.prior.shared.geometry import CELLS, UNFOLD, Geometry
@@ -114,6 +116,17 @@ class SharedNetwork(nn.Module):
                 self.biases[name] = nn.Parameter(torch.full((n_out,), level))
             else:
                 self.norms[name] = nn.BatchNorm1d(n_out, momentum=0.02)
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, weights: Weights) -> SharedNetwork:
+        """The network that has these weights in eight bits, to be trained on with rounding."""
+        network = cls(*sizes(weights), rounding=True)
+        for name in network.weights:
+            matrix, bias = real(name, weights)
+            network.weights[name].copy_(torch.as_tensor(matrix))
+            network.biases[name].copy_(torch.as_tensor(bias))
+        return network
 
     @property
     def n_blocks(self) -> int:

@@ -38,7 +38,8 @@ class SharedRecipe:
 
     width, pair_width, window_width, blocks: its size. steps: of the optimiser; the last `rounded` of them
     with weights in eight bits. arrays, frames: in each step. rate: highest learning rate, `rounded_rate`
-    that of the rounded steps.
+    that of the rounded steps. tuning: it goes on from a network in eight bits, which has its own size: all
+    steps are rounded, and no microphones are left out.
     """
 
     width: int = 48
@@ -53,6 +54,7 @@ class SharedRecipe:
     rounded_rate: float = 3e-4
     warm_up: int = 200
     seed: int = 0
+    tuning: bool = False
 
     def __post_init__(self) -> None:
         if min(self.width, self.pair_width, self.window_width, self.blocks, self.arrays, self.frames) < 1:
@@ -63,6 +65,8 @@ class SharedRecipe:
     @property
     def first_rounded(self) -> int:
         """The first step with weights in eight bits."""
+        if self.tuning:
+            return 0
         return self.steps - max(1, round(self.rounded * self.steps))
 
     def rate_at(self, step: int) -> float:
@@ -80,6 +84,7 @@ def train_shared(
     paths: Sequence[str | Path],
     recipe: SharedRecipe,
     *,
+    start: Weights | None = None,
     checkpoint: str | Path | None = None,
     device: str = "cpu",
     more: Callable[[], Sequence[str | Path]] = tuple,
@@ -89,18 +94,16 @@ def train_shared(
 ) -> Weights:
     """Weights in eight bits, learned from files of `ArrayFrames`.
 
-    All frames lie on the device, in eight bits, and little is copied there in a step. checkpoint: a file to
-    go on from, if it is there, and to write now and then. more: is asked now and then for files that came
-    since. until: `time.monotonic()` at which to stop with a checkpoint, and an error that says so. watch: is
-    told the step and the loss of the steps since the last time.
+    All frames lie on the device, in eight bits, and little is copied there in a step. start: what a recipe
+    for `tuning` goes on from. checkpoint: a file to go on from, if it is there, and to write now and then.
+    more: is asked now and then for files that came since. until: `time.monotonic()` at which to stop with a
+    checkpoint, and an error that says so. watch: is told the step and the loss of the steps since the last
+    time.
     """
     library = [_Known.load(path, device) for path in paths]
     if not library:
         raise DataError("no frames to learn from")
-    network = SharedNetwork(
-        recipe.width, recipe.pair_width, recipe.window_width, recipe.blocks, seed=recipe.seed
-    )
-    network.to(device).train()
+    network = _beginning(recipe, start).to(device).train()
     optimiser = _optimiser(network)
     step = 0
     if checkpoint and Path(checkpoint).exists():
@@ -145,6 +148,16 @@ def train_shared(
     return network.quantised()
 
 
+def _beginning(recipe: SharedRecipe, start: Weights | None) -> SharedNetwork:
+    if recipe.tuning != (start is not None):
+        raise DataError("tuning needs a network to start from, and nothing else does")
+    if start is not None:
+        return SharedNetwork.of(start)
+    return SharedNetwork(
+        recipe.width, recipe.pair_width, recipe.window_width, recipe.blocks, seed=recipe.seed
+    )
+
+
 @contextmanager
 def _fast_products() -> Iterator[None]:
     """Tensor cores for products of float32 on a GPU: the whole numbers here, up to 511, are exact there."""
@@ -175,8 +188,8 @@ class _Known:
 def drawn(
     library: Sequence[_Known], recipe: SharedRecipe, step: int, device: str = "cpu"
 ) -> tuple[list[Batch], torch.Tensor]:
-    """What a step learns from: some frames of some arrays, with a choice of their microphones, turned by up
-    to two degrees and perhaps mirrored; and labels (n_frames, 360).
+    """What a step learns from: some frames of some arrays, with a choice of their microphones (or all of
+    them, where it is `tuning`), turned by up to two degrees and perhaps mirrored; and labels (n_frames, 360).
     """
     rng = np.random.default_rng([0x73746570, recipe.seed, step])
     batches, targets = [], []
@@ -185,6 +198,8 @@ def drawn(
         array, n_frames = one.array, len(one.codes)
         rows = np.sort(rng.choice(n_frames, min(recipe.frames, n_frames), replace=False))
         n_mics = FEWEST_MICS + int((array.n_mics - FEWEST_MICS + 1) * rng.random() ** 2)
+        if recipe.tuning:
+            n_mics = array.n_mics
         chosen = np.sort(rng.choice(array.n_mics, n_mics, replace=False)).tolist()
         kept = [p for p, (i, j) in enumerate(array.pairs) if i in chosen and j in chosen]
         part = replace(
