@@ -94,9 +94,9 @@ def prior(
     arrays that come with tyto have one already.
 
     --from-any starts from the network that all other arrays share and trains it on for this one, without
-    changing its size. It compares both on scenes of its own, and keeps the shared network
-    where tuning gained nothing. --width, --blocks, --families, --start, --leave-one-out and --ship have no
-    place there.
+    changing its size, on frames that are mixed once. It compares both on scenes of its own, and keeps the
+    shared network where tuning gained nothing. --width, --blocks, --families, --start, --leave-one-out and
+    --ship have no place there.
 
     Examples:
 
