@@ -125,11 +125,14 @@ def _shown(*found: Table | None) -> str:
 
 
 def _origin(report: Report) -> str:
-    lines = ["| file | command | seeds | machine |", "|---|---|---|---|"]
+    lines = []
     for run in report.runs:
         seeds = ", ".join(str(seed) for seed in sorted({row.seed for row in run.rows}))
         path = run.path.resolve().relative_to(ROOT)
-        lines.append(f"| `{path}` | {markdown_text(run.command)} | {seeds} | {markdown_text(run.machine)} |")
+        made = f"- `{path}`, seeds {seeds}, {markdown_text(run.machine)}: {markdown_text(run.command)}"
+        lines.append(
+            textwrap.fill(made, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        )
     first = report.main[0]
     n_test = dict(first.data.get("n_test", {}))
     tested = ", ".join(f"{n} ({name.split(',')[0]})" for name, n in n_test.items() if name.endswith("clean"))
