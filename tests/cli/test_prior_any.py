@@ -33,7 +33,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(frames, "TURNS", ("anechoic", "hybrid"))
     monkeypatch.setattr(judge, "Scenes", partial(Scenes, seconds=1.0))
     monkeypatch.setattr(make, "builtin_arrays", lambda: {"usb": load_array("respeaker-usb-4")})
-    monkeypatch.setattr(make.AnySettings, "strange", 0)
+    monkeypatch.setattr(make, "AnySettings", partial(make.AnySettings, strange=0))
     monkeypatch.setattr(make, "FAMILIES", ("anechoic",))
     monkeypatch.setattr(make, "trusted_weights", partial(judge.trusted_weights, n_scenes=4))
 

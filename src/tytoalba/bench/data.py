@@ -324,7 +324,7 @@ def _recorded(
             tests |= {(str(n), part): _frames(m) for n, m in zip(noises, each, strict=True)}
     valid = _frames(features("valid")) if by_part["valid"] else None
     parts = _frames(features("train")), valid, tests
-    heard = None
+    noisy = None
     if noisy_train:
         steps, noise = _steps(announce, "train, noisy"), SceneNoise(SyntheticVoices())
         (heard,) = extract_noisy(by_part["train"], [noise], gcc, processes=processes, on_progress=steps)

@@ -44,7 +44,7 @@ class Law:
 
     >>> law = Law((-2.0, 0.5, 4.0, 3.0, 1.0))
     >>> law.probability([0.2, 1.0, 1.0], [1, 1, 9]).round(2).tolist()
-    [0.23, 0.79, 0.88]
+    [0.23, 0.79, 0.91]
     """
 
     weights: tuple[float, ...]
