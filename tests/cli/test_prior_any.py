@@ -38,6 +38,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(make, "trusted_weights", partial(judge.trusted_weights, n_scenes=4))
 
 
+@pytest.mark.end_to_end
 @pytest.mark.usefixtures("small")
 def test_it_is_made_judged_and_found(tyto: Tyto, tmp_path: Path) -> None:
     shipped = shared_weights()
