@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-LONG = 0.12
+LONG = 0.09
 """Seconds on one core from which a function is left out of `make quick`."""
 ROW = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +([^\[\s]+)")
 
