@@ -106,7 +106,8 @@ def test_windows_and_whole_frames(tyto: Tyto, tmp_path: Path) -> None:
     assert [row.variant for row in (whole, cut, plain)] == ["plain=False, windows=False", "plain=False", ""]
     assert np.array_equal(whole.mae, plain.mae, equal_nan=True)  # of one band
     assert not np.array_equal(whole.mae, cut.mae, equal_nan=True)
-    refused = tyto("bench", "quick", *TINY, *band, "--cache", tmp_path / "cut").error
+    other = ("--cache", tmp_path / "cut", "-o", tmp_path / "other")
+    refused = tyto("bench", "quick", *TINY, *band, *other).error
     assert "has frames in 2 parts, not 4" in refused
 
 
@@ -136,14 +137,15 @@ def test_a_cache_of_other_data_is_refused(tyto: Tyto, tmp_path: Path, cache: Pat
     if not cache.exists():
         tyto("bench", "quick", *TINY, "--cache", cache, "-o", tmp_path, "--no-report")
     assert BenchData.load(cache).name == "simulated:quick"
-    error = tyto("bench", "quick", *TINY, "--data", "simulated:twin", "--cache", cache).error
+    other = tmp_path / "other"
+    error = tyto("bench", "quick", *TINY, "--data", "simulated:twin", "--cache", cache, "-o", other).error
     assert "holds simulated:quick, not simulated:twin" in error
     for change, why in (
         ("bands=[[500,4000]]", "has the bands"),
         ("parts=2", "has frames in 4 parts, not 2"),
         ("noises=['fan']", "lacks the noise 'fan"),
     ):
-        assert why in tyto("bench", "quick", *TINY, "--set", change, "--cache", cache).error
+        assert why in tyto("bench", "quick", *TINY, "--set", change, "--cache", cache, "-o", other).error
     broken = tmp_path / "broken"
     broken.write_bytes(b"hello")
     assert "is damaged" in tyto("bench", "quick", *TINY, "--cache", broken).error
