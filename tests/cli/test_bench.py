@@ -148,7 +148,7 @@ def test_a_cache_of_other_data_is_refused(tyto: Tyto, tmp_path: Path, cache: Pat
         assert why in tyto("bench", "quick", *TINY, "--set", change, "--cache", cache, "-o", other).error
     broken = tmp_path / "broken"
     broken.write_bytes(b"hello")
-    assert "is damaged" in tyto("bench", "quick", *TINY, "--cache", broken).error
+    assert "is damaged" in tyto("bench", "quick", *TINY, "--cache", broken, "-o", other).error
 
 
 @pytest.mark.parametrize(
